@@ -23,7 +23,7 @@ import Testing
   }
 
   /// The next object writes the changes that closing could not write until its limit.
-  @Test func unwrittenChangesAreSavedAndRestored() async throws {
+  @Test func `unwritten changes are saved and restored`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let base = MemoryStore<Position>().faulty()
@@ -56,7 +56,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func callersShareACommit() async throws {
+  @Test func `callers share a commit`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let order = Order(item: "tea")
@@ -78,7 +78,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func writesAreWrittenLater() async throws {
+  @Test func `writes are written later`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let position = Position(latitude: 59.9)

@@ -33,19 +33,22 @@ import Testing
     return MemoryStore<SampleValue?>().faulty(plan: plan).observable().batched(bounds: BatchBounds(changes: 3))
   }
 
-  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }
@@ -53,7 +56,7 @@ import Testing
   /// Results stay accurate over a base that fails.
   ///
   /// A change that failed with `nothingChanged` had no effect.
-  @Test func resultsAreAccurateOverAFailingBase() async throws {
+  @Test func `results are accurate over a failing base`() async throws {
     let trial = HistoryTrial("BatchingStore over a failing base") { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 3), probability: 1)

@@ -81,28 +81,30 @@ import Testing
       .expiring(.after(.seconds(86_400)))
   }
 
-  @Test(arguments: sealed.casesOfCombinations) func conformsWithEncryptedValues(
+  @Test(arguments: sealed.casesOfCombinations) func `conforms with encrypted values`(
     _ conformanceCase: ConformanceCase
   ) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms in memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stack.casesOfCombinations) func conformsInAStack(
+  @Test(arguments: stack.casesOfCombinations) func `conforms in a stack`(
     _ conformanceCase: ConformanceCase
   ) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 }

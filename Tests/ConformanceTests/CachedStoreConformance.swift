@@ -57,30 +57,35 @@ import Testing
     )
   }
 
-  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: single.casesOfCombinations) func conformsWithOneEntry(_ conformanceCase: ConformanceCase)
+  @Test(arguments: single.casesOfCombinations) func `conforms with one entry`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stacked.casesOfCombinations) func conformsInAStack(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stacked.casesOfCombinations) func `conforms in a stack`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

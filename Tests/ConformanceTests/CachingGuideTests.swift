@@ -21,7 +21,7 @@ import Testing
     var byteCount: Int
   }
 
-  @Test func aCacheOfThumbnails() {
+  @Test func `a cache of thumbnails`() {
     let url = URL(filePath: "/thumbnail")
     let thumbnail = Thumbnail(byteCount: 1000)
     var shown: [Thumbnail] = []
@@ -41,7 +41,7 @@ import Testing
     #expect(thumbnails.totalCost == 1000)
   }
 
-  @Test func aStoreBehindACache() async throws {
+  @Test func `a store behind a cache`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let user = User(name: "Bob")
@@ -66,7 +66,7 @@ import Testing
     var title: String
   }
 
-  @Test func copiesOnDiskOfAServer() async throws {
+  @Test func `copies on disk of a server`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let server = MemoryStore<Article>()
@@ -104,7 +104,7 @@ import Testing
     let count = Locked(0)
   }
 
-  @Test func copiesOnDiskOfDownloads() async throws {
+  @Test func `copies on disk of downloads`() async throws {
     let location = try ConformanceLocation()
     let server = Server()
     let disk = try await LMDBStore<[UInt8]>(path: location.path("cache"), codec: .raw, durability: .buffered)
@@ -131,7 +131,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func invalidationAfterExternalWrites() async throws {
+  @Test func `invalidation after external writes`() async throws {
     let base = MemoryStore<User>()
     try base.apply([.set("user:1", User(name: "Ada")), .set("user:2", User(name: "Bob"))])
     let clock = ManualClock()

@@ -19,11 +19,13 @@ import Testing
       access: location.access)
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms in LMDB`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsInADocument(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms in a document`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -29,7 +29,7 @@ import Testing
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: false)
   }
 
-  @Test func valuesMoveFromUserDefaults() async throws {
+  @Test func `values move from UserDefaults`() async throws {
     let name = "larder-tests-\(UUID())"
     let defaults = try #require(UserDefaults(suiteName: name))
     defer { defaults.removePersistentDomain(forName: name) }
@@ -65,7 +65,7 @@ import Testing
     try await typed.close()
   }
 
-  @Test func filesMoveFromAFolder() async throws {
+  @Test func `files move from a folder`() async throws {
     let old = temporary.path("old")
     try FileManager.default.createDirectory(atPath: old, withIntermediateDirectories: false)
     for number in 0..<1001 {
@@ -91,7 +91,7 @@ import Testing
     try await users.close()
   }
 
-  @Test func cachesFillThemselves() async throws {
+  @Test func `caches fill themselves`() async throws {
     // snippet.from-bodega-or-hyperoslo-cache
     let images = try await LMDBStore(path: folder + "/images", codec: .raw).bounded(bytes: 200_000_000)
     // snippet.end

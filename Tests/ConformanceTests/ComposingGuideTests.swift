@@ -36,7 +36,7 @@ import Testing
     Issue.record("unexpected failure: \(text)")
   }
 
-  @Test func theRecommendedStack() async throws {
+  @Test func `the recommended stack`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.the-order-3
@@ -73,7 +73,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func cachesOverViews() async throws {
+  @Test func `caches over views`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.problems-of-other-orders
@@ -90,7 +90,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func writeBehindInAStack() async throws {
+  @Test func `write behind in a stack`() async throws {
     // snippet.when-write-behind-fails
     let backend = MemoryStore<Expiring<Position>>().metered(as: "backend")
     let later = backend.cached().writeBehind { failure in
@@ -105,7 +105,7 @@ import Testing
     try await positions.close()
   }
 
-  @Test func aStackIsPassedAsTheCapabilityItsUserNeeds() async throws {
+  @Test func `a stack is passed as the capability its user needs`() async throws {
     func stack() -> some DataStore<Session> & ExpirableStore {
       MemoryStore<Expiring<Session>>().cached().expiring(.after(.seconds(60)))
     }

@@ -27,15 +27,17 @@ import Testing
       path: "/store.gz", codec: .json(), access: location.access, fileSystem: disk)
   }
 
-  @Test(arguments: synced.cases) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.cases) func `conforms synced`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erased.casesOfCombinations) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erased.casesOfCombinations) func `conforms erased`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+  @Test(arguments: simulated.casesOfCombinations) func `conforms on a simulated disk`(
+    _ conformanceCase: ConformanceCase
+  )
     async throws
   {
     try await conformanceCase.run()

@@ -32,7 +32,7 @@ extension CookbookTests {
 
     // MARK: Time
 
-    @Test func sessionsExpire() async throws {
+    @Test func `sessions expire`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let token = "7f3a"
@@ -54,7 +54,7 @@ extension CookbookTests {
       try await sessions.close()
     }
 
-    @Test func aTokenIsRedeemedOnce() async throws {
+    @Test func `a token is redeemed once`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
 
@@ -82,7 +82,7 @@ extension CookbookTests {
 
     // MARK: Coordination
 
-    @Test func aClientHasALimit() async throws {
+    @Test func `a client has a limit`() async throws {
       let bytes = MemoryStore<[UInt8]>()
 
       // snippet.how-do-i-limit-the-requests
@@ -101,7 +101,7 @@ extension CookbookTests {
       #expect(try await limiter.take(5, forKey: "192.0.2.2").isGranted == false)
     }
 
-    @Test func aLockHasOneHolder() async throws {
+    @Test func `a lock has one holder`() async throws {
       let bytes = MemoryStore<[UInt8]>()
       let plan: [UInt8] = [2]
       func makeReport() async throws -> [UInt8] { [1] }
@@ -126,7 +126,7 @@ extension CookbookTests {
       #expect(try bytes.values(forKeys: ["report", "schedule"]) == [[1], [2]])
     }
 
-    @Test func aRequestIsHandledOnce() async throws {
+    @Test func `a request is handled once`() async throws {
       let bytes = MemoryStore<[UInt8]>()
       let shipped = Shipments()
       func ship(_ body: String) async throws -> String { shipped.add(body) }
@@ -160,7 +160,7 @@ extension CookbookTests {
 
     // MARK: Caches
 
-    @Test func anImageIsDownloadedOnce() async throws {
+    @Test func `an image is downloaded once`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let downloads = Locked<[String]>([])
@@ -195,7 +195,7 @@ extension CookbookTests {
 
     // MARK: Observation
 
-    @Test func settingsAreShownWhenTheyChange() async throws {
+    @Test func `settings are shown when they change`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let (sizes, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -220,7 +220,7 @@ extension CookbookTests {
 
     // MARK: Many writers
 
-    @Test func manyTasksShareACommit() async throws {
+    @Test func `many tasks share a commit`() async throws {
       let base = MemoryStore<Int>().faulty()
       let incoming = Array(0..<100)
       base.schedule(.suspension(), on: .apply)
@@ -252,7 +252,7 @@ extension CookbookTests {
 
     // MARK: Measuring
 
-    @Test func theCacheSavesCalls() async throws {
+    @Test func `the cache saves calls`() async throws {
       let base = MemoryStore<Int>()
       try base.apply([.set("7", 7)])
 
@@ -271,7 +271,7 @@ extension CookbookTests {
 
     // MARK: Encryption
 
-    @Test func valuesAreEncrypted() async throws {
+    @Test func `values are encrypted`() async throws {
       let temporary = try TemporaryFolder()
       let (folder, keyFolder) = (temporary.path, temporary.path)
       for isFirstStart in [true, false] {

@@ -34,7 +34,7 @@ extension CookbookTests {
 
     private let ada = User(email: "ada@example.com", name: "Ada")
 
-    @Test func aURLChoosesTheStore() async throws {
+    @Test func `a URL chooses the store`() async throws {
       // snippet.how-do-i-choose-the-store
       let registry = StoreRegistry(providers: [MemoryStoreProvider(), JSONFileStoreProvider(), SQLiteStoreProvider()])
 
@@ -60,7 +60,7 @@ extension CookbookTests {
       await expectStoreError(.unsupported) { try await openUsers("redis:users") }
     }
 
-    @Test func aTypeChanges() async throws {
+    @Test func `a type changes`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let old = try await JSONFileStore(path: folder + "/users.json", codec: JSONCodec<UserV1>().versioned(1))
@@ -81,7 +81,7 @@ extension CookbookTests {
       }
     }
 
-    @Test func aBackupIsRestored() async throws {
+    @Test func `a backup is restored`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let users = try await SQLiteStore<User>(path: folder + "/users.sqlite")
@@ -102,7 +102,7 @@ extension CookbookTests {
       try await restored.close()
     }
 
-    @Test func entriesMoveToAnotherStore() async throws {
+    @Test func `entries move to another store`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let filled = try await JSONFileStore<User>(path: folder + "/users.json")
@@ -122,7 +122,7 @@ extension CookbookTests {
       try await new.close()
     }
 
-    @Test func aProgramShutsDown() async throws {
+    @Test func `a program shuts down`() async throws {
       let temporary = try TemporaryFolder()
       let jobs = try await QueueStore<String>(path: temporary.path("jobs"))
       try await jobs.enqueue("resize")
@@ -160,7 +160,7 @@ extension CookbookTests {
       await expectStoreError(.closed) { try await jobs.enqueue("late") }
     }
 
-    @Test func aStoreFailsOnDemand() async throws {
+    @Test func `a store fails on demand`() async throws {
       let user = ada
 
       // snippet.how-do-i-test-that-my

@@ -22,7 +22,7 @@ extension CookbookTests {
 
     private struct Refused: Error {}
 
-    @Test func anOrderAndItsEventAreOneCommit() async throws {
+    @Test func `an order and its event are one commit`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let order = Order(number: 17)
@@ -54,7 +54,7 @@ extension CookbookTests {
       try await bytes.close()
     }
 
-    @Test func jobsInTheBackground() async throws {
+    @Test func `jobs in the background`() async throws {
       let temporary = try TemporaryFolder()
       let folder = temporary.path
       let done = Locked<[String]>([])
@@ -80,7 +80,7 @@ extension CookbookTests {
       try await jobs.close()
     }
 
-    @Test func itemsAtFixedTimes() async throws {
+    @Test func `items at fixed times`() async throws {
       // `enqueue(_:at:)` reads the time of the system.
       let clock = ManualClock(now: .init(offset: .seconds(Date.now.timeIntervalSince(ManualClock().date))))
       let jobs = try await StoreQueue(
@@ -111,7 +111,7 @@ extension CookbookTests {
       // snippet.end
     }
 
-    @Test func aPaymentCountsOnce() async throws {
+    @Test func `a payment counts once`() async throws {
       let clock = ManualClock()
       let bytes = MemoryStore<[UInt8]>()
       let payments = try await StoreQueue(
@@ -139,7 +139,7 @@ extension CookbookTests {
       #expect(try await payments.count() == 0)
     }
 
-    @Test func failedJobsAreRepeated() async throws {
+    @Test func `failed jobs are repeated`() async throws {
       let jobs = try await StoreQueue(
         MemoryStore<[UInt8]>(), prefix: "jobs/", codec: .json(Job.self),
         configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))

@@ -41,7 +41,7 @@ import Testing
   private static let page = "Modules/Larder/Larder.docc/Cookbook.md"
 
   /// Each answer has one block of at most 15 lines, the products, and a link to a guide.
-  @Test func eachAnswerIsShort() throws {
+  @Test func `each answer is short`() throws {
     let file = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../" + CookbookTests.page)
     let answers = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n### ").dropFirst()
     #expect(answers.count >= 20)
@@ -79,7 +79,7 @@ import Testing
     try await later.close()
   }
 
-  @Test func oneOfManyCreatesAnEntry() async throws {
+  @Test func `one of many creates an entry`() async throws {
     let seats = MemoryStore<String>()
 
     // snippet.how-do-i-create-an-entry
@@ -98,7 +98,7 @@ import Testing
     #expect(try seats.value(forKey: "7A") == winners.first)
   }
 
-  @Test func aChangedEntryIsNotOverwritten() async throws {
+  @Test func `a changed entry is not overwritten`() async throws {
     let pages = MemoryStore<String>()
     try pages.apply([.set("home", "draft")])
 
@@ -116,7 +116,7 @@ import Testing
 
   // MARK: Lists
 
-  @Test func newestFirst() async throws {
+  @Test func `newest first`() async throws {
     let orders = MemoryStore<Order>()
     try orders.apply([.set(StoreKey(components: "order", "Bob", Date.now, 7), Order(number: 7))])
     func add(_ order: Order) async throws -> [Int] { try await newest(after: order, of: "Ada", in: orders) }
@@ -139,7 +139,7 @@ import Testing
     return newest.map(\.value.number)
   }
 
-  @Test func pagesOfAWebInterface() async throws {
+  @Test func `pages of a web interface`() async throws {
     let users = MemoryStore<User>()
     for number in 10..<55 {
       try users.apply([.set("user:\(number)", User(email: "\(number)@example.com", name: "\(number)"))])
@@ -170,7 +170,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await listUsers(after: "no cursor") }
   }
 
-  @Test func entriesByAProperty() async throws {
+  @Test func `entries by a property`() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
     // snippet.how-do-i-find-entries-by
@@ -187,7 +187,7 @@ import Testing
     #expect(try await notes.count(where: byTag, in: .prefix(components: "swift")) == 0)
   }
 
-  @Test func anAddressIsUsedOnce() async throws {
+  @Test func `an address is used once`() async throws {
     let temporary = try TemporaryFolder()
     let folder = temporary.path
     let user = User(email: "ADA@example.com", name: "Eve")
@@ -215,7 +215,7 @@ import Testing
 
   // MARK: Several entries
 
-  @Test func aRepeatedTransferIsMadeOnce() async throws {
+  @Test func `a repeated transfer is made once`() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
     // snippet.how-do-i-move-money-only
@@ -247,7 +247,7 @@ import Testing
     #expect(try await transfers.count() == 1)
   }
 
-  @Test func severalTypesInOneFile() async throws {
+  @Test func `several types in one file`() async throws {
     let temporary = try TemporaryFolder()
     let folder = temporary.path
     let (user, order) = (User(email: "ada@example.com", name: "Ada"), Order(number: 17))
@@ -270,7 +270,7 @@ import Testing
     try await bytes.close()
   }
 
-  @Test func manyEntriesAreLoadedInBatches() async throws {
+  @Test func `many entries are loaded in batches`() async throws {
     let commits = Locked(0)
     let users = MemoryStore<User>().observable()
     let observation = users.observe(.all) { _ in commits.withLock { $0 += 1 } }

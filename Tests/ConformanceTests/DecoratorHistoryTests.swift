@@ -61,7 +61,7 @@ import Testing
     ("a cache over write-behind", { AnyDataStore(ReloadingStore(writeBehind(slow()).cached(eager))) }),
   ]
 
-  @Test(arguments: stacks.indices) func everyHistoryIsLinearizable(_ index: Int) async throws {
+  @Test(arguments: stacks.indices) func `every history is linearizable`(_ index: Int) async throws {
     let (name, open) = Self.stacks[index]
     let trial = HistoryTrial(name) { _ in open() }
     try await trial.runConcurrently(rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess)

@@ -76,29 +76,34 @@ import Testing
     ).cached().expiring(.after(.seconds(86_400)))
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsInJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms in JSON`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: compressed.casesOfCombinations) func conformsCompressed(_ conformanceCase: ConformanceCase)
+  @Test(arguments: compressed.casesOfCombinations) func `conforms compressed`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsInLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms in LMDB`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: queue.casesOfCombinations) func conformsInAQueue(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: queue.casesOfCombinations) func `conforms in a queue`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stack.casesOfCombinations) func conformsInAStack(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stack.casesOfCombinations) func `conforms in a stack`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: view.casesOfCombinations) func conformsInAView(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: view.casesOfCombinations) func `conforms in a view`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func aCopyBelongsToItsKey() async throws {
+  @Test func `a copy belongs to its key`() async throws {
     let store = try await openEncryptingValues()
     try await store.apply([.set("a", "secret of a"), .set("b", "secret of b")])
     #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == ["secret of a", "secret of b"])
@@ -47,7 +47,7 @@ import Testing
     #expect(try await next.values(forKeys: ["a", "b"], policy: .cacheOnly) == ["secret of a", "secret of b"])
   }
 
-  @Test func aChangedCopyIsNotUsed() async throws {
+  @Test func `a changed copy is not used`() async throws {
     let store = try await openEncryptingValues()
     try await store.setValue("secret", forKey: "a")
     let copy = try #require(try disk.value(forKey: "a"))
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// If the bytes of the cache are encrypted, so are the times of copies and the knowledge that a key is missing.
-  @Test func anEncryptedCacheHidesMissingKeys() async throws {
+  @Test func `an encrypted cache hides missing keys`() async throws {
     let encrypted = disk.typed([UInt8].self, codec: try await EncryptedCodecConformance.encrypted(.raw))
     let store = try base.cached(in: encrypted, codec: .json(String.self), configuration: configuration)
     try await store.setValue("secret", forKey: "a")

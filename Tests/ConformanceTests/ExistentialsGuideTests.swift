@@ -38,7 +38,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
 ///
 /// `Scripts/guide-code` writes it into the guide.
 @Suite struct ExistentialsGuideTests {
-  @Test func aGenericTypeHasAStoreOfUnknownLayers() async throws {
+  @Test func `a generic type has a store of unknown layers`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.a-type-that-has-a-store
@@ -54,7 +54,7 @@ private struct Roster<Store: DataStore<User>>: Sendable {
     try location.remove()
   }
 
-  @Test func storesOfSeveralTypesAreInOneArray() async throws {
+  @Test func `stores of several types are in one array`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
 

@@ -8,7 +8,7 @@ import Testing
 /// Stores that are opened while their disk has no room left, after a restart.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct FullDiskOpeningTests {
-  @Test(arguments: StoreFilesTests.Format.allCases) func aStoreIsReadAndBackedUpElsewhere(
+  @Test(arguments: StoreFilesTests.Format.allCases) func `a store is read and backed up elsewhere`(
     _ format: StoreFilesTests.Format
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
@@ -43,7 +43,7 @@ struct FullDiskOpeningTests {
   }
 
   /// Removing entries takes little room if it takes any, and the room of the removed ones is used again.
-  @Test(arguments: StoreFilesTests.Format.allCases) func aStoreIsDrainedOnceALittleRoomIsFree(
+  @Test(arguments: StoreFilesTests.Format.allCases) func `a store is drained once a little room is free`(
     _ format: StoreFilesTests.Format
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")

@@ -65,22 +65,24 @@ import Testing
     }
   }
 
-  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms in memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: plain.casesOfCombinations) func conformsWithoutIndexes(
+  @Test(arguments: plain.casesOfCombinations) func `conforms without indexes`(
     _ conformanceCase: ConformanceCase
   ) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 }

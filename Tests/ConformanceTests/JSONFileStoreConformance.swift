@@ -37,25 +37,29 @@ import Testing
       path: "/store.json", codec: .json(), access: location.access, fileSystem: disk)
   }
 
-  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func `conforms synced`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: buffered.cases) func `conforms buffered`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erased.casesOfCombinations) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erased.casesOfCombinations) func `conforms erased`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erasedBuffered.casesOfCombinations) func conformsErasedBuffered(_ conformanceCase: ConformanceCase)
+  @Test(arguments: erasedBuffered.casesOfCombinations) func `conforms erased buffered`(
+    _ conformanceCase: ConformanceCase
+  )
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+  @Test(arguments: simulated.casesOfCombinations) func `conforms on a simulated disk`(
+    _ conformanceCase: ConformanceCase
+  )
     async throws
   {
     try await conformanceCase.run()

@@ -35,20 +35,23 @@ import Testing
     MemoryStore<Expiring<SampleValue?>>().observable().cached().expiring().prefixed(by: "m/")
   }
 
-  @Test(arguments: besideOthers.cases) func conformsBesideOthers(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: besideOthers.cases) func `conforms beside others`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stack.casesOfCombinations) func conformsOverAStack(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stack.casesOfCombinations) func `conforms over a stack`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
   /// A decorator that leads a capability to other keys than its reads fails the suite.
-  @Test func aCapabilityWithOtherKeysIsFound() async throws {
+  @Test func `a capability with other keys is found`() async throws {
     let suite = ConformanceSuite(
       named: "ForgetfulStore", lacking: Self.inMemory.union(.observation), maximumKeyLength: 511 - 2
     ) { _ in
@@ -66,7 +69,7 @@ import Testing
   }
 
   /// A tenant that reads, writes, touches, invalidates or removes reaches no entry of another one, with any capability.
-  @Test func tenantsAreSeparate() async throws {
+  @Test func `tenants are separate`() async throws {
     let all = MemoryStore<Expiring<Int>>().observable().cached().expiring()
     let (first, second) = (all.prefixed(by: "1/"), all.prefixed(by: "2/"))
     try await second.setValue(2, forKey: "k")
@@ -91,7 +94,7 @@ import Testing
   }
 
   /// Errors, findings and reports name the keys of the tenant, and no key of another one.
-  @Test func keysAreThoseOfTheTenant() async throws {
+  @Test func `keys are those of the tenant`() async throws {
     let all = MemoryStore<[UInt8]>().observable()
     let numbers = all.typed(Int.self, codec: .json()).prefixed(by: "1/")
     let (events, observer) = AsyncStream.makeStream(of: StoreEvent.self)
@@ -119,7 +122,7 @@ import Testing
   }
 
   /// A view over a part takes part in a transaction of the part.
-  @Test func aPartHasTransactions() async throws {
+  @Test func `a part has transactions`() async throws {
     let all = MemoryStore<[UInt8]>()
     let part = all.prefixed(by: "1/")
     let (names, ages) = (

@@ -59,27 +59,27 @@ private struct EnvironmentOwner<Value: Sendable>: PassingStore {
     return AnyDataStore(try await LMDBStore<SampleValue?>(path: path, durability: .buffered, access: location.access))
   }
 
-  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func `conforms synced`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: buffered.cases) func `conforms buffered`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: neighbours.casesOfCombinations) func conformsBesideOthers(_ conformanceCase: ConformanceCase)
+  @Test(arguments: neighbours.casesOfCombinations) func `conforms beside others`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: growing.casesOfCombinations) func conformsWhileGrowing(_ conformanceCase: ConformanceCase)
+  @Test(arguments: growing.casesOfCombinations) func `conforms while growing`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: singleFile.casesOfCombinations) func conformsInASingleFile(_ conformanceCase: ConformanceCase)
+  @Test(arguments: singleFile.casesOfCombinations) func `conforms in a single file`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()

@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func killedProcessesLoseNoAcknowledgedWrite() async throws {
+  @Test func `killed processes lose no acknowledged write`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "LiveMoveKillTests")
     let folder = try TemporaryFolder()
     let store = try await JSONFileStore<Int>(path: folder.path("store.json"), durability: .buffered)

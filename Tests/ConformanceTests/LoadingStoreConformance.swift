@@ -68,7 +68,7 @@ import Testing
 
   private struct Failure: Error {}
 
-  @Test func aCacheInFrontLoadsEachKeyOnce() async throws {
+  @Test func `a cache in front loads each key once`() async throws {
     let calls = Calls()
     let store = LoadingStore<Int> { key in
       calls.add(key)
@@ -94,7 +94,7 @@ import Testing
     try await cached.close()
   }
 
-  @Test func aCacheOnDiskNeedsATimeToLive() async throws {
+  @Test func `a cache on disk needs a time to live`() async throws {
     let calls = Calls()
     let disk = MemoryStore<[UInt8]>()
     func open(_ configuration: TieredStoreConfiguration) throws -> TieredStore<LoadingStore<Int>, MemoryStore<[UInt8]>>

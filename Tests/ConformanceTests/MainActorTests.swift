@@ -76,7 +76,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Kind.allCases) func largeWorkIsEncodedAndDecodedElsewhere(_ kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func `large work is encoded and decoded elsewhere`(_ kind: Kind) async throws {
     let counts = ActorCounts()
     let store = try await open(kind, NotingCodec(counts: counts))
     let keys = (0..<100).map { StoreKey("key \($0)") }
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// Small writes that the caller does not await are made in the order in which the actor started them.
-  @Test(arguments: Kind.allCases) func smallWritesKeepTheirOrder(_ kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func `small writes keep their order`(_ kind: Kind) async throws {
     let store = try await open(kind, NotingCodec(counts: ActorCounts()))
     for round in 0..<50 {
       let writes = (0..<4).map { number in
@@ -127,7 +127,7 @@ import Testing
   }
 
   /// Changing threads takes longer than decoding a few small values.
-  @Test(arguments: [Kind.json, .compressed, .lmdb, .typedView]) func smallValuesAreDecodedOnTheCallersActor(
+  @Test(arguments: [Kind.json, .compressed, .lmdb, .typedView]) func `small values are decoded on the callers actor`(
     _ kind: Kind
   )
     async throws

@@ -32,23 +32,25 @@ import TestSupport
     return MemoryStore<SampleValue?>().observable().faulty(plan: plan)
   }
 
-  @Test(arguments: bare.cases) func conformsBare(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: bare.cases) func `conforms bare`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: erased.cases) func conformsErased(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: erased.cases) func `conforms erased`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: forwarded.cases) func conformsForwarded(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: forwarded.cases) func `conforms forwarded`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stacked.casesOfCombinations) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: stacked.casesOfCombinations) func `conforms stacked`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }

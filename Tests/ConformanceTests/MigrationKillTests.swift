@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test(arguments: registry.providers.map(\.scheme)) func aKilledWalkIsCompletedByTheNextOne(scheme: String)
+  @Test(arguments: registry.providers.map(\.scheme)) func `a killed walk is completed by the next one`(scheme: String)
     async throws
   {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "MigrationKillTests \(scheme)")

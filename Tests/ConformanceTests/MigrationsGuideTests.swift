@@ -11,7 +11,7 @@ import Testing
 ///
 /// `Scripts/guide-code` writes it into the guide.
 @Suite struct MigrationsGuideTests {
-  @Test func fromOneVersionToTheNext() async throws {
+  @Test func `from one version to the next`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     do {
@@ -58,7 +58,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func severalSteps() throws {
+  @Test func `several steps`() throws {
     struct UserV1: Codable, Sendable {
       var name: String
     }
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func twoVersionsAtTheSameTime() async throws {
+  @Test func `two versions at the same time`() async throws {
     struct UserV1: Codable, Sendable {
       var name: String
     }
@@ -111,7 +111,7 @@ import Testing
     return bytes
   }
 
-  @Test func aStoreWithoutVersions() async throws {
+  @Test func `a store without versions`() async throws {
     struct UserV1: Codable, Sendable {
       var name: String
     }
@@ -137,7 +137,7 @@ import Testing
   }
 
   /// The first block is the whole of a migration.
-  @Test func theFirstMigrationIsShort() throws {
+  @Test func `the first migration is short`() throws {
     let guide = try Guide("Modules/Larder/Larder.docc/Migrations.md")
     #expect(guide.pieces[0].split(separator: "\n").count <= 15)
   }

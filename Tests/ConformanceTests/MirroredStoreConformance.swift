@@ -39,16 +39,19 @@ import Testing
     ).observable()
   }
 
-  @Test(arguments: shuffled.cases) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: shuffled.cases) func `conforms shuffled`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: switched.casesOfCombinations) func conformsSwitched(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: switched.casesOfCombinations) func `conforms switched`(_ conformanceCase: ConformanceCase)
+    async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: files.casesOfCombinations) func conformsOverFiles(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: files.casesOfCombinations) func `conforms over files`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 }

@@ -23,7 +23,9 @@ import Testing
       sourceLocation: sourceLocation)
   }
 
-  @Test(arguments: UnchangedUpdateTests.kinds) func aStoreWithoutItsKeyKeepsEverything(_ kind: String) async throws {
+  @Test(arguments: UnchangedUpdateTests.kinds) func `a store without its key keeps everything`(_ kind: String)
+    async throws
+  {
     let folder = try TemporaryFolder()
     let key = NonceCodec<RawCodec>.Switch()
     func open() async throws -> AnyDataStore<[UInt8]> {
@@ -74,7 +76,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func nothingExpiresWithoutTheKey() async throws {
+  @Test func `nothing Expires without the key`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let key = NonceCodec<ExpiringCodec<RawCodec>>.Switch()
@@ -99,7 +101,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aCacheDoesNotRememberAMissingKey() async throws {
+  @Test func `a cache does not remember a missing key`() async throws {
     let key = NonceCodec<RawCodec>.Switch()
     let store = MemoryStore<[UInt8]>().typed([UInt8].self, codec: NonceCodec(.raw, key: key)).cached()
     try await store.base.setValue([1], forKey: "a")
@@ -110,7 +112,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aRebuildWithoutTheKeyCompletesNoIndex() async throws {
+  @Test func `a rebuild without the key completes no index`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let key = NonceCodec<RawCodec>.Switch()
     func open(version: Int) async throws -> IndexedStore<MemoryStore<[UInt8]>, [UInt8]> {

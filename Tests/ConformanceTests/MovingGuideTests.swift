@@ -13,7 +13,7 @@ import Testing
     var title: String
   }
 
-  @Test func aStoreAtRest() async throws {
+  @Test func `a store at rest`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let filled = try await JSONFileStore<Note>(path: folder + "/old.json")
@@ -35,7 +35,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func aStoreInUse() async throws {
+  @Test func `a store in use`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let filled = try await JSONFileStore<Note>(path: folder + "/notes.json")

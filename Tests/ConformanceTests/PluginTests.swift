@@ -51,18 +51,18 @@ import WholeFile
     try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
   }
 
-  @Test func failureOfEveryOperation() async throws {
+  @Test func `failure of every operation`() async throws {
     try await Self.trial.fail(
       faults: Self.faultCount, seed: SeededGenerator.seedOfProcess, errorNumbers: [EIO, ENOSPC, EINTR])
   }
 
-  @Test func everyShortHistoryWithEveryFault() async throws {
+  @Test func `every short history with every fault`() async throws {
     let faults: [SimulatedFault] = [.error(EIO), .shortTransfer]
     try await Self.trial.runEveryHistory(
       upToLength: 2, share: TestDepth.isShort ? 0.3 : 1, faults: faults, seed: SeededGenerator.seedOfProcess)
   }
 
-  @Test func aReplacedFileIsNotOverwritten() async throws {
+  @Test func `a replaced file is not overwritten`() async throws {
     let folder = try TemporaryFolder()
     let (path, backup) = (folder.path("store.json"), folder.path("backup.json"))
     let store = try await WholeFileStore<Int>(path: path, codec: .json())
@@ -79,7 +79,7 @@ import WholeFile
 
   // MARK: The registry and the guides
 
-  @Test func opensByURL() async throws {
+  @Test func `opens by URL`() async throws {
     let folder = try TemporaryFolder()
     let url = "whole:" + folder.path("store.json")
     let registry = StoreRegistry(providers: [WholeFileStoreProvider()])
@@ -96,7 +96,7 @@ import WholeFile
     ("WritingAStore", "WholeFile", ["WholeFileStore", "WholeFileStoreProvider"]),
     ("WritingADecorator", "Watched", ["WatchedStore", "CheckedStore"]),
   ])
-  func theGuidesShowThePackages(_ page: String, _ package: String, _ sources: [String]) throws {
+  func `the guides show the packages`(_ page: String, _ package: String, _ sources: [String]) throws {
     let repository = URL(fileURLWithPath: #filePath).appendingPathComponent("../../..").standardized
     func text(_ path: String) throws -> String {
       try String(contentsOf: repository.appendingPathComponent(path), encoding: .utf8)

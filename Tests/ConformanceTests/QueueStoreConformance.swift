@@ -28,15 +28,17 @@ import Testing
       fileSystem: disk)
   }
 
-  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func `conforms synced`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: buffered.cases) func conformsBuffered(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: buffered.cases) func `conforms buffered`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: simulated.casesOfCombinations) func conformsOnASimulatedDisk(_ conformanceCase: ConformanceCase)
+  @Test(arguments: simulated.casesOfCombinations) func `conforms on a simulated disk`(
+    _ conformanceCase: ConformanceCase
+  )
     async throws
   {
     try await conformanceCase.run()

@@ -9,7 +9,7 @@ import Testing
 ///
 /// The other imports are those of the test.
 @Suite struct ReadmeStackTests {
-  @Test func theStackOfTheReadmeWorks() async throws {
+  @Test func `the stack of the readme works`() async throws {
     struct Session: Codable, Sendable {
       var user: String
     }

@@ -26,7 +26,7 @@ import Testing
     (.updatesCopies, ["289b"]),
   ]
 
-  @Test(arguments: mutants.indices) func theSuiteFinds(_ index: Int) async throws {
+  @Test(arguments: mutants.indices) func `the suite finds`(_ index: Int) async throws {
     let (fault, expected) = Self.mutants[index]
     let suite = ConformanceSuite(named: "RuleMutant", codec: .json(), lacking: .observation) { location, codec in
       try RuleMutant(location.object { RuleMutant.Disk() }, codec, fault)

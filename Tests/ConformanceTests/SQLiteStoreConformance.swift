@@ -56,17 +56,17 @@ extension DatabaseOwner: ObservableStore {
       base: try await SQLiteStore<SampleValue?>(in: database, name: "m", codec: .json()), database: database)
   }
 
-  @Test(arguments: synced.casesOfCombinations) func conformsSynced(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: synced.casesOfCombinations) func `conforms synced`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: clustered.casesOfCombinations) func conformsClustered(_ conformanceCase: ConformanceCase)
+  @Test(arguments: clustered.casesOfCombinations) func `conforms clustered`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: neighbours.cases) func conformsBesideOthers(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: neighbours.cases) func `conforms beside others`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func manySessionsShareFewCommitsAndAHotOneIsRenewedOnce() async throws {
+  @Test func `many sessions share few commits and a hot one is renewed once`() async throws {
     let location = try ConformanceLocation()
     let clock = ManualClock()
     let base = CountingStore(

@@ -108,41 +108,46 @@ import Testing
     laterStack(MemoryStore<Expiring<SampleValue?>>())
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: compressed.casesOfCombinations) func conformsOverOneCompressedFile(
+  @Test(arguments: compressed.casesOfCombinations) func `conforms over one compressed file`(
     _ conformanceCase: ConformanceCase
   ) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: memory.cases) func conformsInMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms in memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: sqlite.casesOfCombinations) func conformsOverSQLite(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: queue.casesOfCombinations) func conformsOverAQueue(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: sqlite.casesOfCombinations) func `conforms over SQLite`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: later.casesOfCombinations) func conformsWithWriteBehind(_ conformanceCase: ConformanceCase)
+  @Test(arguments: queue.casesOfCombinations) func `conforms over a queue`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: later.casesOfCombinations) func `conforms with write behind`(_ conformanceCase: ConformanceCase)
     async throws
   {
     try await conformanceCase.run()
   }
 
   /// Concurrent operations are linearizable in every stack that the guide recommends.
-  @Test func interleavingsAreLinearizable() async throws {
+  @Test func `interleavings are linearizable`() async throws {
     let seed = SeededGenerator.seedOfProcess
     let rounds = TestDepth.isShort ? 20 : 60
     try await HistoryTrial("a full stack over a slow base") { _ in
@@ -157,7 +162,7 @@ import Testing
   }
 
   /// Power loss and failures at the operations of random histories, at the bottom of the stack.
-  @Test func aStackKeepsItsStoresPromisesOnAFailingDisk() async throws {
+  @Test func `a stack keeps its stores promises on a failing disk`() async throws {
     let trial = DiskTrial("a full stack over JSONFileStore") { disk in
       Self.stack(
         try await JSONFileStore(
@@ -169,7 +174,7 @@ import Testing
     #expect(try await trial.fail(faults: 30, seed: generator.next(), errorNumbers: [5, 28]) >= 30)
   }
 
-  @Test func theCapabilitiesOfEveryLayerAreReachableThroughAStack() async throws {
+  @Test func `the capabilities of every layer are reachable through a stack`() async throws {
     let memory = MemoryStore<Expiring<SampleValue?>>()
     let store = memory.metered(as: "backend", logger: nil).batched().cached().writeBehind().expiring(Self.timeToLive)
       .metered(as: "store", logger: nil)
@@ -196,7 +201,7 @@ import Testing
         == "MeteredStore[ExpiringStore[WriteBehindStore[CachedStore[BatchingStore[MeteredStore[\(memory)]]]]]]")
   }
 
-  @Test func maintenanceIsReachableThroughAStackAndMeasured() async throws {
+  @Test func `maintenance is reachable through a stack and measured`() async throws {
     let location = try ConformanceLocation()
     let backend = try await LMDBStore(
       path: location.path("environment"), codec: .cbor(Int.self).expiring(), durability: .buffered
@@ -225,7 +230,7 @@ import Testing
 
   /// A write that was accepted and later abandoned reaches the handler, is thrown by a flush, and is counted by the
   /// meters.
-  @Test func writeBehindReportsAFailureInThreeWays() async throws {
+  @Test func `write behind reports a failure in three ways`() async throws {
     let told = Locked<[StoreError.Code]>([])
     let base = MemoryStore<Expiring<Int>>().faulty()
     let backend = base.metered(as: "backend", logger: nil)

@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Expiry and the cache
 
-  @Test func aCacheAboveExpiryReturnsExpiredEntries() async throws {
+  @Test func `a cache above expiry returns expired entries`() async throws {
     let clock = clock
     let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }.cached()
     try await wrong.setValue("a", forKey: "k")
@@ -25,7 +25,7 @@ import Testing
     #expect(try await wrong.base["k"] == nil)
   }
 
-  @Test func aCacheBelowExpiryReturnsNoExpiredEntries() async throws {
+  @Test func `a cache below expiry returns no expired entries`() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
     let right = backend.cached().expiring(.after(.seconds(1))) { clock.date }
@@ -36,7 +36,7 @@ import Testing
     #expect(backend.report()["value"] == nil)
   }
 
-  @Test func hitsOfACacheAboveExpiryMoveNoDeadline() async throws {
+  @Test func `hits of a cache above expiry move no deadline`() async throws {
     let clock = clock
     let wrong = MemoryStore<Expiring<String>>().expiring(.sliding(.seconds(10))) { clock.date }.cached()
     let right = MemoryStore<Expiring<String>>().cached().expiring(.sliding(.seconds(10))) { clock.date }
@@ -51,7 +51,7 @@ import Testing
 
   // MARK: Expiry and write-behind
 
-  @Test func belowWriteBehindATimeToLiveBeginsWithTheFlush() async throws {
+  @Test func `below write behind a time to live begins with the flush`() async throws {
     let clock = clock
     let wrong = MemoryStore<Expiring<String>>().expiring(.after(.seconds(10))) { clock.date }
       .writeBehind(maximumAge: .seconds(3600), clock: clock)
@@ -68,7 +68,7 @@ import Testing
     try await right.close()
   }
 
-  @Test func movingADeadlineFirstWritesPendingChanges() async throws {
+  @Test func `moving a deadline first writes pending changes`() async throws {
     let clock = clock
     let later = MemoryStore<Expiring<String>>().writeBehind(maximumAge: .seconds(3600), clock: clock)
     let store = later.expiring(.sliding(.seconds(10))) { clock.date }
@@ -85,7 +85,7 @@ import Testing
 
   // MARK: The cache and write-behind
 
-  @Test func aCacheAboveWriteBehindKeepsReturningAbandonedWrites() async throws {
+  @Test func `a cache above write behind keeps returning abandoned writes`() async throws {
     let base = MemoryStore<String>().faulty()
     base.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     let wrong = base.writeBehind().cached()
@@ -95,7 +95,7 @@ import Testing
     #expect(try await wrong.base["k"] == nil)
   }
 
-  @Test func aCacheBelowWriteBehindSeesOnlyFlushedWrites() async throws {
+  @Test func `a cache below write behind sees only flushed writes`() async throws {
     let base = MemoryStore<String>().faulty()
     base.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     let right = base.cached().writeBehind()
@@ -135,12 +135,12 @@ import Testing
     return backend.report()["value"]?.count ?? 0
   }
 
-  @Test func aCacheDoesNotKeepKeysWhoseWritesWaitBelowIt() async throws {
+  @Test func `a cache does not keep keys whose writes wait below it`() async throws {
     #expect(try await readsOfAKeyWhoseWriteWaits { $0.batched().cached() } == 2)
     #expect(try await readsOfAKeyWhoseWriteWaits { $0.cached().batched() } == 0)
   }
 
-  @Test func batchingBelowWriteBehindHasNoEffect() async throws {
+  @Test func `batching below write behind has no effect`() async throws {
     let backend = MemoryStore<Int>().metered(as: "backend", logger: nil)
     let store = backend.batched().writeBehind(maximumAge: .seconds(3600), clock: clock)
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -153,7 +153,7 @@ import Testing
 
   // MARK: Metrics
 
-  @Test func metersCountTheCallsThatReachTheirLayer() async throws {
+  @Test func `meters count the calls that reach their layer`() async throws {
     let clock = clock
     let backend = MemoryStore<Expiring<String>>().metered(as: "backend", logger: nil)
     let store = backend.cached().expiring(.after(.seconds(10))) { clock.date }.metered(as: "store", logger: nil)
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func aCacheBelowAViewDecodesOnEveryHit() async throws {
+  @Test func `a cache below a view decodes on every hit`() async throws {
     let (wrong, right) = (CountingCodec(), CountingCodec())
     let above = MemoryStore<[UInt8]>().cached().typed(String.self, codec: wrong)
     let below = MemoryStore<[UInt8]>().typed(String.self, codec: right).cached()
@@ -198,7 +198,7 @@ import Testing
     #expect(right.count.load(ordering: .relaxed) == 0)
   }
 
-  @Test func typeErasureHidesCapabilities() {
+  @Test func `type erasure hides capabilities`() {
     let store = MemoryStore<Expiring<String>>().cached().writeBehind().expiring().metered(logger: nil)
     for (value, isAble) in [(store as Any, true), (AnyDataStore(store) as Any, false)] {
       #expect((value is any ExpirableStore) == isAble)
@@ -207,7 +207,7 @@ import Testing
     }
   }
 
-  @Test func aChecksumOutsideOfTheDeadlineCoversIt() throws {
+  @Test func `a checksum outside of the deadline covers it`() throws {
     let entry = Expiring("a", deadline: ExpiryDeadline(clock.date))
     func isDamageFound(by codec: some Codec<Expiring<String>>) throws -> Bool {
       var bytes: [UInt8] = []
@@ -225,7 +225,7 @@ import Testing
     #expect(try !isDamageFound(by: .cbor(String.self).checksummed().expiring()))
   }
 
-  @Test func twoCachesDoNotSeeEachOthersWrites() async throws {
+  @Test func `two caches do not see each others writes`() async throws {
     let base = MemoryStore<String>()
     let (one, other) = (base.cached(), base.cached())
     try await one.setValue("a", forKey: "k")

@@ -71,7 +71,7 @@ import Testing
 
   // MARK: Companions of another store
 
-  @Test(arguments: Format.companions) func aDestinationWithACompanionIsRefused(
+  @Test(arguments: Format.companions) func `a destination with a companion is refused`(
     _ format: Format, _ suffix: String
   ) async throws {
     let store = try await format.make(folder.path("store"))
@@ -91,7 +91,7 @@ import Testing
   }
 
   @Test(arguments: Format.companions.filter { $0.0.createsBesideCompanions })
-  func noStoreIsCreatedBesideACompanion(_ format: Format, _ suffix: String) async throws {
+  func `no store is created beside a companion`(_ format: Format, _ suffix: String) async throws {
     try write("of another store", to: "store" + suffix)
     let error = await expectStoreError(.corrupted) { try await format.open(folder.path("store")) }
     #expect(error?.message.contains(folder.path("store" + suffix)) == true)
@@ -104,7 +104,7 @@ import Testing
 
   /// A data file that was removed leaves a lock file, which a new data file would share with the programs that have the
   /// old one open.
-  @Test(arguments: [Format.sqlite, .lmdb]) func noStoreIsCreatedForAnOpenOneThatWasRemoved(
+  @Test(arguments: [Format.sqlite, .lmdb]) func `no store is created for an open one that was removed`(
     _ format: Format
   ) async throws {
     let store = try await format.make(folder.path("store"))
@@ -120,7 +120,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path(data)))
   }
 
-  @Test(arguments: [Format.json, .compressed]) func aLockThatIsHeldIsRefused(_ format: Format) async throws {
+  @Test(arguments: [Format.json, .compressed]) func `a lock that is held is refused`(_ format: Format) async throws {
     let store = try await format.make(folder.path("store"))
     let lock = try #require(try FileLock.acquire(folder.path("copy.lock"), in: POSIXFileSystem()))
     let error = await expectStoreError(.locked) { try await store.backup(to: folder.path("copy")) }
@@ -134,7 +134,9 @@ import Testing
     try await copy.close()
   }
 
-  @Test(arguments: Format.allCases) func theFilesOfTheStoreItselfAreNoDestination(_ format: Format) async throws {
+  @Test(arguments: Format.allCases) func `the files of the store itself are no destination`(_ format: Format)
+    async throws
+  {
     let store = try await format.make(folder.path("store"))
     for suffix in [""] + format.contents + [".dictionaries"] {
       let error = await expectStoreError(.invalidArgument) { try await store.backup(to: folder.path("store" + suffix)) }
@@ -145,7 +147,7 @@ import Testing
 
   // MARK: Temporary files
 
-  @Test(arguments: Format.allCases) func aBackupRemovesWhatKilledBackupsLeft(_ format: Format) async throws {
+  @Test(arguments: Format.allCases) func `a backup removes what killed backups left`(_ format: Format) async throws {
     let store = try await format.make(folder.path("store"))
     func makeTemporary(_ name: String) throws -> String {
       let temporary = folder.path("\(name).larder-tmp-0123456789abcdef")
@@ -171,7 +173,7 @@ import Testing
   }
 
   /// In a shared folder such as `/tmp`, another user can create any name.
-  @Test func aBackupRemovesNothingBehindSymbolicLinks() async throws {
+  @Test func `a backup removes nothing behind symbolic links`() async throws {
     let store = try await Format.json.make(folder.path("store"))
     for file in ["victim/lock", "victim/data"] {
       try FileManager.default.createDirectory(atPath: folder.path("victim"), withIntermediateDirectories: true)
@@ -190,7 +192,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: temporary), "the link is removed, and not followed")
   }
 
-  @Test func aBackupLeavesTheTemporaryFoldersOfOtherUsers() async throws {
+  @Test func `a backup leaves the temporary folders of other users`() async throws {
     // Only the superuser can give a folder away.
     guard geteuid() == 0 else { return }
     let store = try await Format.json.make(folder.path("store"))
@@ -203,7 +205,7 @@ import Testing
     #expect(FileManager.default.fileExists(atPath: temporary + "/lock"))
   }
 
-  @Test func aNewDatabaseRemovesWhatKilledCreationsLeft() async throws {
+  @Test func `a new database removes what killed creations left`() async throws {
     let temporary = folder.path("store.larder-tmp-0123456789abcdef")
     try FileManager.default.createDirectory(atPath: temporary, withIntermediateDirectories: false)
     for file in ["lock", "store"] { try Data().write(to: URL(filePath: "\(temporary)/\(file)")) }
@@ -214,7 +216,7 @@ import Testing
 
   // MARK: Dictionaries
 
-  @Test(arguments: Format.allCases) func aBackupTakesTheDictionariesAlong(_ format: Format) async throws {
+  @Test(arguments: Format.allCases) func `a backup takes the dictionaries along`(_ format: Format) async throws {
     let store = try await format.make(folder.path("store"))
     try write("dictionaries", to: "store.dictionaries")
     try await store.backup(to: folder.path("copy"))
@@ -236,7 +238,7 @@ import Testing
 
   // MARK: Restoring
 
-  @Test(arguments: Format.allCases) func aBackupIsRestored(_ format: Format) async throws {
+  @Test(arguments: Format.allCases) func `a backup is restored`(_ format: Format) async throws {
     let store = try await format.make(folder.path("store"))
     try await store.backup(to: folder.path("backup"))
     try await store.close()
@@ -252,7 +254,7 @@ import Testing
   }
 
   /// The code of the guide `Modules/Larder/Larder.docc/Restoring.md`.
-  @Test func theGuideRestores() async throws {
+  @Test func `the guide restores`() async throws {
     struct User: Codable, Equatable {
       var name: String
     }
@@ -273,7 +275,7 @@ import Testing
     try await users.close()
   }
 
-  @Test func aDamagedBackupIsNotRestored() async throws {
+  @Test func `a damaged backup is not restored`() async throws {
     let store = try await Format.json.make(folder.path("backup"))
     try await store.setValue("second", forKey: "other")
     try await store.close()

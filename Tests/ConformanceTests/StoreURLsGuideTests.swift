@@ -25,7 +25,7 @@ import Testing
     StoreRegistry(providers: [JSONFileStoreProvider(), SQLiteStoreProvider(), MemoryStoreProvider()])
   }
 
-  @Test func aStoreIsOpenedWithOptionsAndLayers() async throws {
+  @Test func `a store is opened with options and layers`() async throws {
     let url = "json:\(folder.path("users.json"))"
 
     // snippet.overview
@@ -52,7 +52,7 @@ import Testing
     try await cached.close()
   }
 
-  @Test(arguments: ["sqlite", "memory"]) func capabilitiesDependOnTheStore(_ scheme: String) async throws {
+  @Test(arguments: ["sqlite", "memory"]) func `capabilities depend on the store`(_ scheme: String) async throws {
     let (url, path) = ("\(scheme):\(folder.path("users"))", folder.path("backup"))
     let store = try await registry().open(url, codec: .json(User.self))
     func backUp() async throws {
@@ -68,7 +68,7 @@ import Testing
     try await store.close()
   }
 
-  @Test(arguments: ["cbor", "json"]) func theTypeDependsOnTheCodec(_ codec: String) async throws {
+  @Test(arguments: ["cbor", "json"]) func `the type depends on the codec`(_ codec: String) async throws {
     let (registry, url) = (registry(), "sqlite:\(folder.path("users.db"))#users")
     if codec == "cbor" {
       try await registry.open(url, codec: .cbor(User.self)).close()
@@ -91,7 +91,7 @@ import Testing
     try await users.close()
   }
 
-  @Test func errorsSayWhatToDo() async throws {
+  @Test func `errors say what to do`() async throws {
     let registry = registry()
     await expectStoreError(.invalidArgument) { try await registry.open("users", codec: .json(User.self)) }
     let unknown = await expectStoreError(.unsupported) {

@@ -19,7 +19,7 @@ import Testing
 @Suite struct StringKeyTests {
   private let id = "user:1"
 
-  @Test func aStoreOfAnyTypeTakesText() async throws {
+  @Test func `a store of any type takes text`() async throws {
     try await everyday(MemoryStore<Int>())
     try await everyday(MemoryStore<[UInt8]>().typed(Int.self, prefix: "count/", codec: .json()))
     try await everyday(MemoryStore<Int>().cached().batched())
@@ -50,7 +50,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func anExistentialTakesText() async throws {
+  @Test func `an existential takes text`() async throws {
     let store: any DataStore<Int> = MemoryStore<Int>()
     try await store.setValue(1, forKey: "user:1")
     try await store.setValue(2, forKey: StoreKey(id))
@@ -71,7 +71,7 @@ import Testing
     #expect(try await erased.value(forKey: StoreKey(id)) == 4)
   }
 
-  @Test func readsOfLocalStoresStaySynchronous() async throws {
+  @Test func `reads of local stores stay synchronous`() async throws {
     let folder = try TemporaryFolder()
     let memory = MemoryStore<Int>()
     try await memory.setValue(7, forKey: StoreKey(id))
@@ -110,7 +110,7 @@ import Testing
     #endif
   }
 
-  @Test func decoratorsTakeText() async throws {
+  @Test func `decorators take text`() async throws {
     let cached = MemoryStore<Int>().cached()
     try await cached.setValue(1, forKey: StoreKey(id))
     #expect(try await cached.value(forKey: "user:1") == 1)
@@ -132,7 +132,7 @@ import Testing
     #expect(try await view.value(forKey: StoreKey(id)) == 4)
   }
 
-  @Test func aQueueTakesText() async throws {
+  @Test func `a queue takes text`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await QueueStore<Int>(path: folder.path("queue"))
     try await queue.setValue(1, forKey: StoreKey(id))
@@ -141,7 +141,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func batchesAndRangesTakeText() async throws {
+  @Test func `batches and ranges take text`() async throws {
     let store = MemoryStore<Int>()
     var batch = ChangeBatch<Int>()
     batch.setValue(1, forKey: "user:1")

@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func copiesAgreeAfterAKill() async throws {
+  @Test func `copies agree after a kill`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "TieredStoreKillTests")
     let folder = try TemporaryFolder()
     var (hits, evictable) = (0, 0)

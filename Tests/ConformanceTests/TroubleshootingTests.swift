@@ -132,7 +132,7 @@ import Testing
   }
 
   /// The wait for another process is tested with LMDB, so only the text is compared here.
-  @Test func timedOut() throws {
+  @Test func `timed out`() throws {
     let code = try TroubleshootingTests.text(of: "Modules/Stores/LarderLMDB/Environment/WriteTurn.swift")
     let message = "another writer held the lock of the environment for longer than"
     #expect(code.contains("\"" + message + " \\(busyTimeout); try again\""))

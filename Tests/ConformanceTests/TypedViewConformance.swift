@@ -33,7 +33,7 @@ import Testing
     MemoryStore<[UInt8]>().observable().typed(SampleValue?.self, codec: .json())
   }
 
-  @Test func viewsOfAStoreAreSeparate() async throws {
+  @Test func `views of a store are separate`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let names = bytes.typed(String.self, prefix: "n/")
     let ages = bytes.typed(Int.self, prefix: "a/")
@@ -54,15 +54,17 @@ import Testing
     #expect(await #expect(throws: StoreError.self) { try await ages.value(forKey: tooLong) }?.code == .invalidKey)
   }
 
-  @Test(arguments: besideAnother.cases) func conformsBesideAnother(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: besideAnother.cases) func `conforms beside another`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: whole.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: whole.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -51,7 +51,7 @@ import Testing
     return files
   }
 
-  @Test(arguments: kinds) func anUpdateThatChangesNothingWritesNothing(_ kind: String) async throws {
+  @Test(arguments: kinds) func `an update that changes nothing writes nothing`(_ kind: String) async throws {
     let folder = try TemporaryFolder()
     let store = try await Self.open(kind, folder)
     let keys = (0..<5).map { StoreKey(integer: $0) }
@@ -70,7 +70,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anUpdateOfLMDBWritesAndReportsOnlyWhatChanges() async throws {
+  @Test func `an update of LMDB writes and reports only what changes`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore(in: environment, codec: NonceCodec(.raw))
@@ -101,7 +101,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aLeasedItemKeepsItsReceipt() async throws {
+  @Test func `a leased item keeps its receipt`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await QueueStore(path: folder.path("queue"), codec: NonceCodec(.raw), durability: .buffered)
     let generated = try await queue.enqueue([1]).key
@@ -114,7 +114,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aViewPassesTheWholeKey() async throws {
+  @Test func `a view passes the whole key`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let codec = NonceCodec(.raw)
     let notes = bytes.typed([UInt8].self, prefix: "note/", codec: codec)
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func everyTransformPassesOnTheBytesOfItsBase() throws {
+  @Test func `every transform passes on the bytes of its base`() throws {
     struct JSONNonce: Codec {
       let base = NonceCodec(.raw)
       var name: String { "json" }

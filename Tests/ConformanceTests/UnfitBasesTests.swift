@@ -49,16 +49,16 @@ import Testing
     await expectRefusal { try MirroredStore(primary: MemoryStore<[UInt8]>(), secondary: base) }
   }
 
-  @Test func basesThatExpireAreRefused() async {
+  @Test func `bases that expire are refused`() async {
     await expectRefusedAsBase(MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60))))
   }
 
-  @Test func basesThatEvictAreRefused() async throws {
+  @Test func `bases that evict are refused`() async throws {
     await expectRefusedAsBase(try await MemoryStore<[UInt8]>().bounded(bytes: 1000))
   }
 
   /// A decorator that is no capability of the expiring store hides nothing.
-  @Test func decoratorsBetweenThemHideNothing() async throws {
+  @Test func `decorators between them hide nothing`() async throws {
     let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     let hidden = OtherStore(base: expiring) { _ in }
     await expectRefusedAsBase(hidden)
@@ -74,14 +74,14 @@ import Testing
   }
 
   /// A guest that does not say whether its entries stay.
-  @Test func unknownLifetimesAreRefused() async {
+  @Test func `unknown lifetimes are refused`() async {
     await expectRefusedAsBase(OtherStore(base: MemoryStore<[UInt8]>()) { $0.entryLifetime = nil })
   }
 
   // MARK: Encryption
 
   /// Layers and copies that would store encrypted values in plain form.
-  @Test func encryptedValuesAreCopiedInPlainFormOnlyByName() async throws {
+  @Test func `encrypted values are copied in plain form only by name`() async throws {
     let folder = try TemporaryFolder()
     let secret = try await EncryptedCodecConformance.encrypted(.json(String.self))
     let record = try await JSONFileStore(path: folder.path("record"), codec: secret, durability: .buffered)
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func commitsHaveNoMoreChangesThanTheStoreAccepts() async throws {
+  @Test func `commits have no more changes than the store accepts`() async throws {
     let source = MemoryStore<Int>()
     try source.apply(ChangeBatch((0..<30).map { .set(StoreKey(integer: $0), $0) }))
     let small = SmallCommits(base: MemoryStore<Int>())
@@ -178,14 +178,14 @@ import Testing
     try await EncryptedCodecConformance.encrypted(.raw)
   }
 
-  @Test func aRecordOfACodecNeedsAStoreThatKeepsIt() async throws {
+  @Test func `a record of a codec needs a store that keeps it`() async throws {
     let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     await expectRefusal { try await expiring.typed(Int.self, prefix: "n/", recording: .json()) }
   }
 
   // MARK: Queues
 
-  @Test func queuesAreNotCopiedMirroredOrRewritten() async throws {
+  @Test func `queues are not copied mirrored or rewritten`() async throws {
     let folder = try TemporaryFolder()
     let log = try await QueueStore<[UInt8]>(path: folder.path("queue"), codec: .raw, durability: .buffered)
     try await log.enqueue([1])
@@ -200,7 +200,7 @@ import Testing
     try await log.close()
   }
 
-  @Test func aQueueRefusesOtherEntriesUnderItsPrefix() async throws {
+  @Test func `a queue refuses other entries under its prefix`() async throws {
     let base = MemoryStore<[UInt8]>()
     try base.apply([.set("jobstats/1", [1])])
     await expectStoreError(.invalidArgument) { try await base.queue(of: Int.self, prefix: "jobs", codec: .cbor()) }
@@ -219,7 +219,7 @@ import Testing
   // MARK: Reports
 
   /// The base reports the commits of one object, and another program writes.
-  @Test func aConsumerLooksAgainIfNotAllCommitsAreReported() async throws {
+  @Test func `a consumer looks again if not all commits are reported`() async throws {
     let (memory, clock) = (MemoryStore<[UInt8]>(), ManualClock())
     let shared = OtherStore(base: memory) { $0.sharing = .betweenProcesses }
     func open<Base: DataStore>(_ base: Base) async throws -> StoreQueue<Base, Int> where Base.Value == [UInt8] {
@@ -234,7 +234,7 @@ import Testing
     #expect(try await delivery.value == 7)
   }
 
-  @Test func aCacheOverASharedBaseWithoutReportsIsAtMostAMinuteOld() async throws {
+  @Test func `a cache over a shared base without reports is at most a minute old`() async throws {
     let (memory, clock) = (MemoryStore<Int>(), ManualClock())
     try memory.apply([.set("a", 1)])
     let shared = OtherStore(base: memory) { $0.sharing = .betweenHosts }
@@ -259,7 +259,7 @@ import Testing
       (.exclusive, nil, false), (.exclusive, .ofObject, true), (.betweenProcesses, .ofObject, false),
       (.betweenProcesses, .ofHost, true), (.betweenHosts, .ofHost, false), (.betweenHosts, .ofAllHosts, true),
     ] as [(StoreInformation.Sharing, StoreInformation.ReportedCommits?, Bool)])
-  func allCommitsAreReported(
+  func `all commits are reported`(
     _ sharing: StoreInformation.Sharing, _ reported: StoreInformation.ReportedCommits?, _ expected: Bool
   ) {
     let information = StoreInformation(

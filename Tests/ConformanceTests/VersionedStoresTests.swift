@@ -75,7 +75,7 @@ import Testing
 
   // MARK: Adoption
 
-  @Test(arguments: Kind.allCases) func aStoreIsTakenOverByTheFirstWrite(kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func `a store is taken over by the first write`(kind: Kind) async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let old = try await kind.open(.json(Old.self), on: disk)
     try await Self.fill(old)
@@ -104,7 +104,9 @@ import Testing
     #expect(error?.message.contains("json+v1") == true)
   }
 
-  @Test(arguments: Kind.allCases) func aStoreWithoutMigrationFromVersionZeroIsNotTakenOver(kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func `a store without migration from version zero is not taken over`(kind: Kind)
+    async throws
+  {
     let disk = SimulatedFileSystem(seed: 1)
     let old = try await kind.open(.json(Old.self), on: disk)
     try await Self.fill(old)
@@ -118,7 +120,7 @@ import Testing
   ///
   /// A program without versions never meets a value with one.
   @Test(arguments: Kind.allCases, [SimulatedFault.powerLoss, .error(EIO), .errorAfterwards(EIO), .error(ENOSPC)])
-  func anInterruptedFirstWriteLeavesAConsistentStore(kind: Kind, fault: SimulatedFault) async throws {
+  func `an interrupted first write leaves a consistent store`(kind: Kind, fault: SimulatedFault) async throws {
     let seed = SeededGenerator.seedOfProcess
     let key = Self.keys[3]
     var operation = 0
@@ -162,7 +164,7 @@ import Testing
     #expect(operation > 4)
   }
 
-  @Test func aCompactionThatRunsDuringTheFirstWriteKeepsTheNewName() async throws {
+  @Test func `a compaction that runs during the first write keeps the new name`() async throws {
     let folder = try TemporaryFolder()
     let old = try await CompressedFileStore<Old>(path: folder.path("s"), codec: .json(), durability: .buffered)
     for round in 0..<3 {
@@ -188,7 +190,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func anLMDBStoreIsTakenOverByTheFirstTransactionThatCommits() async throws {
+  @Test func `an LMDB store is taken over by the first transaction that commits`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("e"), durability: .buffered)
     let old = try await LMDBStore<Old>(in: environment, codec: .cbor())
@@ -233,7 +235,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func batchesAlsoRecordTheNewName() async throws {
+  @Test func `batches also record the new name`() async throws {
     let folder = try TemporaryFolder()
     let old = try await LMDBStore<Old>(path: folder.path("e"), codec: .cbor(), durability: .buffered)
     try await Self.fill(old)
@@ -246,7 +248,8 @@ import Testing
 
   // MARK: Rolling deployments
 
-  @Test(arguments: Kind.allCases) func aStoreOfOneProgramAtATimeRefusesAnOlderOne(kind: Kind) async throws {
+  @Test(arguments: Kind.allCases) func `a store of one program at a time refuses an older one`(kind: Kind) async throws
+  {
     let versions = try VersionDeployment()
     let disk = SimulatedFileSystem(seed: 1)
     func write(
@@ -278,14 +281,14 @@ import Testing
     await expectStoreError(.versionMismatch) { try await value(versions.old) }
   }
 
-  @Test func anLMDBStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+  @Test func `an LMDB store of several programs refuses an older one`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("e"), durability: .buffered)
     try await VersionDeployment().check { AnyDataStore(try await LMDBStore(in: environment, codec: $0)) }
     try await environment.close()
   }
 
-  @Test func anIndexedStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+  @Test func `an indexed store of several programs refuses an older one`() async throws {
     let base = MemoryStore<[UInt8]>()
     let versions = try VersionDeployment()
     let index = StoreIndex<VersionDeployment.User>("name") { _, user in [[user.name]] }
@@ -311,7 +314,7 @@ import Testing
   }
 
   /// A migration that changes what is indexed; the definition of the index is the same.
-  @Test func anIndexIsIncompleteAfterAMigration() async throws {
+  @Test func `an index is incomplete after a migration`() async throws {
     let base = MemoryStore<[UInt8]>()
     let index = StoreIndex<VersionDeployment.User>("name", isUnique: true) { _, user in [[user.name]] }
     let json = JSONCodec<VersionDeployment.User>()
@@ -333,7 +336,7 @@ import Testing
   }
 
   /// Writes that were encoded before the raise are refused, however many there are.
-  @Test func writesThatAreEncodedBeforeTheRaiseAreRefused() async throws {
+  @Test func `writes that are encoded before the raise are refused`() async throws {
     let versions = try VersionDeployment()
     let (memory, gate) = (MemoryStore<[UInt8]>(), UpdateGate())
     let held = HeldUpdates(base: memory, gate: gate)
@@ -355,7 +358,7 @@ import Testing
   }
 
   /// A cache on a disk keeps what only the newest version has.
-  @Test func copiesHaveTheNewestVersion() async throws {
+  @Test func `copies have the newest version`() async throws {
     let versions = try VersionDeployment()
     let (base, cache) = (MemoryStore<VersionDeployment.User>(), MemoryStore<[UInt8]>())
     let cached = try base.cached(
@@ -368,7 +371,7 @@ import Testing
     #expect(cached.statistics().hits == 1)
   }
 
-  @Test func aQueueInAStoreRefusesAnOlderProgram() async throws {
+  @Test func `a queue in a store refuses an older program`() async throws {
     let base = MemoryStore<[UInt8]>()
     let versions = try VersionDeployment()
     func open(
@@ -396,7 +399,7 @@ import Testing
     #expect(try await second.value(forKey: "b")?.email == "b@example.org")
   }
 
-  @Test func aRecordingViewRefusesAnOlderProgram() async throws {
+  @Test func `a recording view refuses an older program`() async throws {
     let base = MemoryStore<[UInt8]>()
     try await VersionDeployment().check {
       AnyDataStore(try await base.typed(VersionDeployment.User.self, prefix: "users/", recording: $0))
@@ -410,7 +413,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionComparesTheRecordOfAView() async throws {
+  @Test func `a transaction compares the record of a view`() async throws {
     let base = MemoryStore<[UInt8]>()
     let versions = try VersionDeployment()
     let old = try await base.typed(VersionDeployment.User.self, prefix: "u/", recording: versions.old)
@@ -441,7 +444,7 @@ import Testing
 
   // MARK: Other codecs around it
 
-  @Test func theWholeStackOfCodecsIsTakenOver() async throws {
+  @Test func `the whole stack of codecs is taken over`() async throws {
     let folder = try TemporaryFolder()
     let base: [UInt8] = try await {
       let old = try await LMDBStore(
@@ -486,7 +489,7 @@ import Testing
     try codec.decode(bytes.span.bytes)
   }
 
-  @Test func theBytesInCBOR() throws {
+  @Test func `the bytes in CBOR`() throws {
     let plain = try bytes(of: Old(name: "Ada"), by: .cbor())
     #expect(try value(of: plain, by: Self.versionedCBOR()) == New(name: "Ada"))
     let versioned = try bytes(of: New(name: "Ada", visits: 1), by: Self.versionedCBOR())
@@ -520,7 +523,7 @@ import Testing
   private static let python = ProcessInfo.processInfo.environment["LARDER_PYTHON"] ?? ""
 
   @Test(.enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with cbor2; see Scripts/set-up-python"))
-  func cbor2ReadsTheVersionAndTheValue() throws {
+  func `cbor 2 reads the version and the value`() throws {
     let versioned = try bytes(of: New(name: "Ada", visits: 1), by: Self.versionedCBOR())
     let script = """
       import cbor2
@@ -532,7 +535,7 @@ import Testing
     #expect(run.output == "1281454678 [1, {'name': 'Ada', 'visits': 1}]\n")
   }
 
-  @Test func aChangedTypeIsReportedWithItsPlace() async throws {
+  @Test func `a changed type is reported with its place`() async throws {
     struct Changed: Codable, Sendable {
       var name: String
       var visits: [String]

@@ -45,29 +45,33 @@ import Testing
     MemoryStore<SampleValue?>().observable().batched().writeBehind(maximumAge: .microseconds(200))
   }
 
-  @Test(arguments: memory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: memory.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: json.casesOfCombinations) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: lmdb.casesOfCombinations) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
-    try await conformanceCase.run()
-  }
-
-  @Test(arguments: shuffled.casesOfCombinations) func conformsShuffled(_ conformanceCase: ConformanceCase) async throws
+  @Test(arguments: json.casesOfCombinations) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws
   {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: stacked.casesOfCombinations) func conformsStacked(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: lmdb.casesOfCombinations) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws
+  {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: shuffled.casesOfCombinations) func `conforms shuffled`(_ conformanceCase: ConformanceCase)
+    async throws
+  {
+    try await conformanceCase.run()
+  }
+
+  @Test(arguments: stacked.casesOfCombinations) func `conforms stacked`(_ conformanceCase: ConformanceCase) async throws
+  {
     try await conformanceCase.run()
   }
 
   /// Concurrent operations are linearizable whatever the timing of flushes.
-  @Test func interleavingsAreLinearizable() async throws {
+  @Test func `interleavings are linearizable`() async throws {
     let trial = HistoryTrial("WriteBehindStore over a slow base") { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 4), probability: 1)

@@ -26,7 +26,7 @@ import Testing
     return lines
   }
 
-  @Test func everyCodeIsExpectedByATest() throws {
+  @Test func `every code is expected by a test`() throws {
     let (codes, lines) = (try Self.codes(), try Self.expectations())
     #expect(codes.count > 15)
     for code in codes {

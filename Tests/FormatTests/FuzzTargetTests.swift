@@ -16,13 +16,13 @@ import Testing
       .map { ($0.lastPathComponent, [UInt8](try Data(contentsOf: $0))) }
   }
 
-  @Test(arguments: FuzzTarget.allCases) func committedInputsKeepThePromises(_ target: FuzzTarget) async throws {
+  @Test(arguments: FuzzTarget.allCases) func `committed inputs keep the promises`(_ target: FuzzTarget) async throws {
     for (name, bytes) in try Self.inputs(of: target) {
       do { try await target.run(bytes) } catch { Issue.record("\(name): \(error)") }
     }
   }
 
-  @Test(arguments: FuzzTarget.allCases) func changedInputsKeepThePromises(_ target: FuzzTarget) async throws {
+  @Test(arguments: FuzzTarget.allCases) func `changed inputs keep the promises`(_ target: FuzzTarget) async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "inputs of \(target)")
     let inputs = try Self.inputs(of: target).map(\.bytes) + [[]]

@@ -44,7 +44,7 @@ import Testing
   private static let python = (try? CommandRun(["python3", "-c", "import sqlite3"]))?.status == 0
 
   @Test(.enabled(if: python, "python3 with sqlite3 is not installed"), arguments: [true, false])
-  func pythonReadsThemFromTheArticlesAlone(isCommitted: Bool) async throws {
+  func `python reads them from the articles alone`(isCommitted: Bool) async throws {
     // Also files that this version writes, so the articles describe both.
     let folder = try TemporaryFolder()
     let readable = Golden.all.filter(\.isReadByPython)

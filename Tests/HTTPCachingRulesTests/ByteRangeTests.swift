@@ -25,7 +25,7 @@ struct ByteRangeTests {
   }
 
   @Test("Too many ranges are ignored")
-  func tooMany() {
+  func `too many`() {
     let text = (0...ByteRange.largestCount).map { "\($0)-\($0)" }.joined(separator: ",")
     #expect(ranges("bytes=" + text) == nil)
   }
@@ -45,7 +45,7 @@ struct ByteRangeTests {
   }
 
   @Test("Content-Range")
-  func contentRange() {
+  func `content range`() {
     func parse(_ text: String) -> ContentRange? { ContentRange(Array(text.utf8)) }
     #expect(parse("bytes 0-4/10") == ContentRange(bytes: 0..<5, length: 10))
     #expect(parse("bytes 0-4/*") == ContentRange(bytes: 0..<5, length: nil))

@@ -47,7 +47,7 @@ struct CacheControlTests {
   }
 
   @Test("no-cache and private have a list of fields or stand alone")
-  func fieldLists() {
+  func `field lists`() {
     let control = parse("no-cache=\"Set-Cookie, A\", private=\"B\"")
     #expect(control.noCacheFields == ["set-cookie", "a"])
     #expect(control.privateFields == ["b"])

@@ -3,7 +3,7 @@
 import Testing
 
 struct CacheStatusTests {
-  @Test func allParametersAreWrittenInTheOrderOfTheRFC() {
+  @Test func `all parameters are written in the order of the RFC`() {
     var status = CacheStatus(isHit: true, forward: .varyMiss)
     #expect(CacheStatus().fieldValue(name: "Larder") == "Larder")
     (status.forwardStatus, status.timeToLive, status.detail) = (304, -7, "not-stored-tooLarge")
@@ -13,7 +13,7 @@ struct CacheStatusTests {
         == "Larder;hit;fwd=vary-miss;fwd-status=304;ttl=-7;stored;collapsed;detail=not-stored-tooLarge")
   }
 
-  @Test func theBodyIsFromTheStoreIfItIsAHitConfirmedOrStale() {
+  @Test func `the body is from the store if it is a hit confirmed or stale`() {
     #expect(!CacheStatus(forward: .uriMiss).isBodyFromStore)
     #expect(CacheStatus(isHit: true).isBodyFromStore)
     var (confirmed, stale) = (CacheStatus(forward: .stale), CacheStatus(forward: .stale))

@@ -55,7 +55,7 @@ struct FailureTests {
   }
 
   @Test("An expected error is decided on like one that was received, but refuses nothing")
-  func expectedError() throws {
+  func `expected error`() throws {
     for (directives, isDisconnectedAnswered, isErrorAnswered) in [
       ("max-age=1", true, false), ("max-age=1, stale-if-error=99", true, true),
       ("max-age=1, stale-if-error=98", true, false), ("max-age=1, stale-if-error=99, must-revalidate", false, false),
@@ -87,7 +87,7 @@ struct FailureTests {
   }
 
   @Test("RFC 5861, 4: stale-if-error, on either side", arguments: [500, 502, 503, 504])
-  func staleIfError(status: Int) throws {
+  func `stale if error`(status: Int) throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=99", .eTag: "\"a\""]
     #expect(try failing(fields, status: status).body == "body")
     #expect(try failing(fields, after: 101, status: status).body == "error")
@@ -100,7 +100,7 @@ struct FailureTests {
   }
 
   @Test("Other errors are the answer", arguments: [400, 404, 501, 505])
-  func otherErrors(status: Int) throws {
+  func `other errors`(status: Int) throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=99", .eTag: "\"a\""]
     #expect(try failing(fields, status: status).body == "error")
   }

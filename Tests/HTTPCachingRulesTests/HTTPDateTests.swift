@@ -43,7 +43,7 @@ struct HTTPDateTests {
   }
 
   @Test("A leap second is the first second of the next minute")
-  func leapSecond() {
+  func `leap second`() {
     #expect(parse("Sat, 31 Dec 2016 23:59:60 GMT") == parse("Sun, 01 Jan 2017 00:00:00 GMT"))
   }
 
@@ -58,7 +58,7 @@ struct HTTPDateTests {
   }
 
   @Test("Every date is read as it is written, and as the C library writes it")
-  func roundTrip() {
+  func `round trip`() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "HTTPDate")
     for _ in 0..<2_000 {
       let seconds = Int64.random(in: -30_000_000_000...200_000_000_000, using: &random)

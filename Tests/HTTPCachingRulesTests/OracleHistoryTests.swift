@@ -19,7 +19,7 @@ struct OracleHistoryTests {
   }
 
   @Test("The rules agree with the oracle on random histories", arguments: [HTTPCacheMode.private, .shared])
-  func rulesAgree(mode: HTTPCacheMode) {
+  func `rules agree`(mode: HTTPCacheMode) {
     let seed = SeededGenerator.seedOfProcess
     var hits = 0
     for number in 0..<Self.count {

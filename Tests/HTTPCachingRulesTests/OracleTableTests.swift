@@ -59,14 +59,14 @@ struct OracleTableTests {
   private static let stride = TestDepth.isShort ? 11 : 1
 
   @Test("The table has at least 100,000 lines")
-  func tableIsLarge() {
+  func `table is large`() {
     #expect(Self.lineCount >= 100_000)
   }
 
   @Test(
     "The rules agree with the oracle on every line",
     arguments: [HTTPCacheMode.private, .shared], Array(directives.indices))
-  func rulesAgree(mode: HTTPCacheMode, directive: Int) throws {
+  func `rules agree`(mode: HTTPCacheMode, directive: Int) throws {
     var hits = 0
     let stride = Self.stride
     var line = TestDepth.start(distance: stride, of: "oracle table \(mode) \(directive)")

@@ -130,7 +130,7 @@ struct ParserFuzzTests {
   }
 
   @Test("The time is linear in the length", arguments: targets.indices)
-  func linearTime(index: Int) {
+  func `linear time`(index: Int) {
     let target = Self.targets[index]
     for pattern in ["\"", ",", "a,", "\\", "/../", "W/\"", "0", "=", " ", "a=\"", "/"] + target.samples {
       func time(_ count: Int) -> UInt64 {

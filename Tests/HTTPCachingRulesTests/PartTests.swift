@@ -46,7 +46,7 @@ struct PartTests {
   }
 
   @Test("14.2: a field that must be ignored, several ranges, and HEAD get the whole response")
-  func ignoredRange() throws {
+  func `ignored range`() throws {
     var session = Session()
     _ = try session.request(origin: Self.origin())
     for range in ["bytes=5-4", "lines=0-1", "bytes=x", "bytes=0-0,5-5"] {
@@ -59,7 +59,7 @@ struct PartTests {
   }
 
   @Test("15.5.17: a range that has no byte is answered by 416", arguments: ["bytes=10-", "bytes=-0", "bytes=99-100"])
-  func notSatisfiable(range: String) throws {
+  func `not satisfiable`(range: String) throws {
     var session = Session()
     _ = try session.request(origin: Self.origin())
     let hit = try session.request(.get, "/", [.range: range], at: 1)
@@ -90,7 +90,7 @@ struct PartTests {
   }
 
   @Test("3.3: a part is stored, and reused for what it contains")
-  func partReuse() throws {
+  func `part reuse`() throws {
     var session = Session()
     let first = try session.request(.get, "/", [.range: "bytes=2-6"], origin: Self.origin())
     #expect(first.status == 206)
@@ -104,7 +104,7 @@ struct PartTests {
   }
 
   @Test("3.3: a part without a validator is never the whole, and isn't completed")
-  func partWithoutValidator() throws {
+  func `part without validator`() throws {
     for tag in [nil, "W/\"a\""] {
       var session = Session()
       _ = try session.request(.get, "/", [.range: "bytes=0-4"], origin: Self.origin(tag: tag))
@@ -136,7 +136,7 @@ struct PartTests {
   }
 
   @Test("3.4: parts are combined only under the same strong validator and length")
-  func otherRepresentation() throws {
+  func `other representation`() throws {
     for other in [
       Self.origin("abcdefghij", tag: "\"b\""), Self.origin("0123456789a"),
       { _ in .init(status: 206, fields: [.eTag: "\"a\"", .contentRange: "bytes 6-9/10"], body: "6789") },
@@ -181,7 +181,7 @@ struct PartTests {
   }
 
   @Test("Random ranges of a representation that changes: no answer mixes two versions")
-  func randomRanges() throws {
+  func `random ranges`() throws {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "PartTests")
     for _ in 0..<300 {

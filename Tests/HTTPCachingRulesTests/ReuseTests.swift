@@ -35,7 +35,7 @@ struct ReuseTests {
   }
 
   @Test("4.2.1: freshness that is invalid, or given twice with different values, is ignored")
-  func invalidFreshness() throws {
+  func `invalid freshness`() throws {
     for fields in [
       [.cacheControl: "max-age=60, max-age=70", .eTag: "\"a\""], [.cacheControl: "max-age=x", .eTag: "\"a\""],
       [.expires: "0", .eTag: "\"a\""], [.expires: dateText(60), .expires: dateText(61), .eTag: "\"a\""],
@@ -62,7 +62,7 @@ struct ReuseTests {
   }
 
   @Test("5.1: a reused response has its age")
-  func ageField() throws {
+  func `age field`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60", .age: "5"])
     let hit = try session.request(at: 3.9)
@@ -85,7 +85,7 @@ struct ReuseTests {
   }
 
   @Test("5.2.1: max-age, min-fresh, no-cache, and Pragma if there is no Cache-Control")
-  func requestDirectives() throws {
+  func `request directives`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=60"]
     #expect(try isHit(fields, after: 10, [.cacheControl: "max-age=10"]))
     #expect(try !isHit(fields, after: 11, [.cacheControl: "max-age=10"]))
@@ -99,7 +99,7 @@ struct ReuseTests {
   }
 
   @Test("5.2.1.7: only-if-cached is answered by 504 if nothing can be reused")
-  func onlyIfCached() throws {
+  func `only if cached`() throws {
     var session = Session()
     let request: HTTPFields = [.cacheControl: "only-if-cached"]
     var result = try session.request(.get, "/", request)
@@ -125,7 +125,7 @@ struct ReuseTests {
   }
 
   @Test("RFC 5861, 3: stale-while-revalidate serves a stale response and refreshes it behind")
-  func staleWhileRevalidate() throws {
+  func `stale while revalidate`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=1, stale-while-revalidate=10", .eTag: "\"a\""])
     let stale = try session.request(.get, "/", [.range: "bytes=0-1"], at: 5) { _ in
@@ -157,7 +157,7 @@ struct ReuseTests {
   }
 
   @Test("4.1: the most recent of the responses that match is used")
-  func mostRecent() throws {
+  func `most recent`() throws {
     var session = Session()
     try session.store(
       [.cacheControl: "max-age=600", .vary: "Color", .date: dateText(0)], body: "1", for: [.color: "1"])
@@ -178,7 +178,7 @@ struct ReuseTests {
       ("user-agent", ["a, b"], ["a,b"], false), ("cookie", ["a=1", "b=2"], ["a=1; b=2"], true),
       ("cookie", ["a=1; b=2"], ["b=2; a=1"], false),
     ])
-  func normalForm(name: String, one: [String], other: [String], isEqual: Bool) {
+  func `normal form`(name: String, one: [String], other: [String], isEqual: Bool) {
     let forms = [one, other].map { lines in
       RequestValues.normalized(lines.map { Array($0.utf8) }, of: name)
     }

@@ -18,7 +18,7 @@ struct StoringTests {
 
   @Test(
     "3: any final status with explicit freshness is stored", arguments: [200, 203, 299, 302, 400, 404, 499, 500, 599])
-  func explicitFreshness(status: Int) throws {
+  func `explicit freshness`(status: Int) throws {
     #expect(try isStored([.cacheControl: "max-age=60"], status: status))
     #expect(try isStored([.expires: dateText(60)], status: status))
     #expect(try isStored([.cacheControl: "s-maxage=60"], status: status))
@@ -27,12 +27,12 @@ struct StoringTests {
   @Test(
     "3: a status that answers a condition, a range or an expectation isn't stored",
     arguments: [304, 407, 412, 416, 417])
-  func personalStatus(status: Int) throws {
+  func `personal status`(status: Int) throws {
     #expect(try !isStored([.cacheControl: "max-age=60"], status: status))
   }
 
   @Test("4.2.2: without explicit freshness, a status must allow heuristics, or the response be public")
-  func heuristicStatus() throws {
+  func `heuristic status`() throws {
     for status in 200..<600 where ![206, 304].contains(status) {
       let isAllowed = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
       #expect(try isStored([.lastModified: dateText(-1_000)], status: status) == isAllowed, "\(status)")
@@ -51,20 +51,20 @@ struct StoringTests {
   }
 
   @Test("5.2.1.5, 5.2.2.5: no-store on either side")
-  func noStore() throws {
+  func `no store`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60, no-store"]))
     #expect(try !isStored([.cacheControl: "max-age=60"], for: [.cacheControl: "no-store"]))
   }
 
   @Test("5.2.2.3: must-understand overrides no-store if the status is understood, and forbids storing if it isn't")
-  func mustUnderstand() throws {
+  func `must understand`() throws {
     #expect(try isStored([.cacheControl: "max-age=60, no-store, must-understand"]))
     #expect(try !isStored([.cacheControl: "max-age=60, no-store, must-understand"], status: 599))
     #expect(try !isStored([.cacheControl: "max-age=60, must-understand"], status: 299))
   }
 
   @Test("5.2.2.7: private")
-  func isPrivate() throws {
+  func `is private`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60, private"]))
     #expect(try isStored([.cacheControl: "max-age=60, private"], mode: .private))
   }
@@ -80,7 +80,7 @@ struct StoringTests {
   }
 
   @Test("3.1: fields of the connection aren't stored")
-  func connectionFields() throws {
+  func `connection fields`() throws {
     var session = Session()
     let names = [
       "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "TE",
@@ -111,7 +111,7 @@ struct StoringTests {
   }
 
   @Test("A response that wants a field that decides on reuse not to be stored isn't stored")
-  func decisiveFields() throws {
+  func `decisive fields`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60", .connection: "cache-control"]))
     #expect(try !isStored([.cacheControl: "max-age=60, no-cache=\"vary\"", .vary: "Color"]))
     #expect(
@@ -144,7 +144,7 @@ struct StoringTests {
   }
 
   @Test("RFC 9110, 8.6: a status without a body has no Content-Length, and is stored as empty", arguments: [204])
-  func lengthWithoutBody(status: Int) throws {
+  func `length without body`(status: Int) throws {
     var session = Session()
     for length in ["5", "0", "x", "4, 5"] {
       let first = try session.store(
@@ -189,7 +189,7 @@ struct StoringTests {
   }
 
   @Test("A request with a body goes past the cache")
-  func requestBody() throws {
+  func `request body`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60"], for: [.contentLength: "3"])
     #expect(session.stored().isEmpty)
@@ -214,7 +214,7 @@ struct StoringTests {
   }
 
   @Test("RFC 9110, 6.6.1: a response without Date is stored with the time of receipt")
-  func missingDate() throws {
+  func `missing date`() throws {
     let rules = HTTPCacheRules(mode: .shared)
     let request = HTTPRequest(method: .get, scheme: "https", authority: "example.com", path: "/")
     let now = Date(timeIntervalSince1970: Double(Session.start))

@@ -50,7 +50,7 @@ struct ValidationTests {
   }
 
   @Test("4.3.2: a client's condition is answered by the stored response")
-  func clientConditions() throws {
+  func `client conditions`() throws {
     let modified = dateText(-5_000)
     for (request, status) in [
       ([.ifNoneMatch: "\"a\""], 304), ([.ifNoneMatch: "W/\"a\""], 304), ([.ifNoneMatch: "\"b\", \"a\""], 304),
@@ -71,7 +71,7 @@ struct ValidationTests {
   }
 
   @Test("4.3.2: without Last-Modified, Date is compared with If-Modified-Since")
-  func dateInPlaceOfModification() throws {
+  func `date in place of modification`() throws {
     var session = try stored([.cacheControl: "max-age=60"])
     #expect(try session.request(.get, "/", [.ifModifiedSince: dateText(0)], at: 1).status == 304)
     #expect(try session.request(.get, "/", [.ifModifiedSince: dateText(-1)], at: 1).status == 200)
@@ -80,7 +80,7 @@ struct ValidationTests {
   @Test(
     "4.3.2: If-Match and If-Unmodified-Since always go to the origin",
     arguments: [HTTPField.Name.ifMatch, .ifUnmodifiedSince])
-  func originConditions(name: HTTPField.Name) throws {
+  func `origin conditions`(name: HTTPField.Name) throws {
     var session = try stored([.cacheControl: "max-age=60", .eTag: "\"a\""])
     let result = try session.request(.get, "/", [name: "\"a\""], at: 1) { _ in .init(status: 412) }
     #expect(result.status == 412)
@@ -88,7 +88,7 @@ struct ValidationTests {
   }
 
   @Test("RFC 9110, 13.2.1: conditions don't count for an error that is stored")
-  func conditionsOnErrors() throws {
+  func `conditions on errors`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60", .eTag: "\"a\""], status: 404)
     #expect(try session.request(.get, "/", [.ifNoneMatch: "\"a\""], at: 1).status == 404)
@@ -140,7 +140,7 @@ struct ValidationTests {
   }
 
   @Test("4.3.4: a 304 that forbids storing removes the stored response")
-  func updateForbidsStoring() throws {
+  func `update forbids storing`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\""])
     let result = try session.request(at: 5) { _ in
       .init(status: 304, fields: [.cacheControl: "no-store", .eTag: "\"a\""])
@@ -150,7 +150,7 @@ struct ValidationTests {
   }
 
   @Test("3.5: a 304 to one user doesn't update a shared response")
-  func personalUpdate() throws {
+  func `personal update`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\"", .color: "1"])
     let result = try session.request(.get, "/", [.authorization: "x"], at: 5) { _ in
       .init(status: 304, fields: [.eTag: "\"a\"", .color: "2"])
@@ -160,7 +160,7 @@ struct ValidationTests {
   }
 
   @Test("A cookie in a 304 is for one client, and neither updates nor removes a shared response")
-  func personalCookie() throws {
+  func `personal cookie`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1", .eTag: "\"a\"", .color: "1"]
     var session = try stored(fields)
     let result = try session.request(at: 5) { _ in .init(status: 304, fields: [.eTag: "\"a\"", .setCookie: "a=b"]) }
@@ -171,7 +171,7 @@ struct ValidationTests {
   }
 
   @Test("4.3.3: a full response replaces the one that was validated, or removes it if it isn't stored")
-  func fullResponse() throws {
+  func `full response`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\""])
     _ = try session.request(at: 5) { _ in .init(fields: [.cacheControl: "max-age=60", .eTag: "\"b\""], body: "new") }
     #expect(session.stored().count == 1)
@@ -183,7 +183,7 @@ struct ValidationTests {
   }
 
   @Test("4.1: the origin may choose a response that is stored for another request")
-  func otherVariant() throws {
+  func `other variant`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\"", .vary: "Color"]
     var session = try stored(fields, for: [.color: "1"])
     let result = try session.request(.get, "/", [.color: "2"], at: 5) { _ in

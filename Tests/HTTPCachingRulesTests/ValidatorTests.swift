@@ -22,12 +22,12 @@ struct ValidatorTests {
   }
 
   @Test("Anything else is no tag", arguments: ["", "a", "w/\"a\"", "W\"a\"", "\"a", "\"a\"b", "\"a b\"", "*"])
-  func noTags(text: String) {
+  func `no tags`(text: String) {
     #expect(tag(text) == nil)
   }
 
   @Test("A tag keeps bytes above 127")
-  func obsoleteText() throws {
+  func `obsolete text`() throws {
     let bytes: [UInt8] = [0x22, 0xFC, 0xFF, 0x22]
     #expect(try #require(EntityTag(bytes)).bytes == bytes)
   }
@@ -57,7 +57,7 @@ struct ValidatorTests {
   }
 
   @Test("Last-Modified is strong if it is at least a minute older than Date")
-  func strongDate() throws {
+  func `strong date`() throws {
     for (seconds, isStrong) in [(0, false), (59, false), (60, true)] {
       let date = 1_800_000_000
       let fields: HTTPFields = [.date: Duel.text(date), .lastModified: Duel.text(date - seconds)]
@@ -66,7 +66,7 @@ struct ValidatorTests {
   }
 
   @Test("A response with two entity tags has none")
-  func twoTags() {
+  func `two tags`() {
     let fields: HTTPFields = [.eTag: "\"a\"", .eTag: "\"b\""]
     #expect(ResponseFacts(fields, received: 0).validator.isEmpty)
   }

@@ -76,7 +76,7 @@ struct WritingACacheGuideTests {
 
   private struct Unreachable: Error {}
 
-  @Test func aResponseIsReusedValidatedAndServedStale() async throws {
+  @Test func `a response is reused validated and served stale`() async throws {
     var cache = DictionaryCache()
     var time = Date(timeIntervalSince1970: 1_800_000_000)
     cache.now = { time }
@@ -113,7 +113,7 @@ struct WritingACacheGuideTests {
     await #expect(throws: Unreachable.self) { _ = try await get { _ in throw Unreachable() } }
   }
 
-  @Test func aCutBodyAndAPartAreNotStored() async throws {
+  @Test func `a cut body and a part are not stored`() async throws {
     for head in [
       HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60", .contentLength: "5"]),
       HTTPResponse(status: .partialContent, headerFields: [.cacheControl: "max-age=60", .contentRange: "bytes 0-3/9"]),
@@ -126,7 +126,7 @@ struct WritingACacheGuideTests {
     }
   }
 
-  @Test func variantsAreBounded() async throws {
+  @Test func `variants are bounded`() async throws {
     var cache = DictionaryCache()
     let head = HTTPResponse(status: .ok, headerFields: [.cacheControl: "max-age=60", .vary: "Accept-Language"])
     for number in 0..<40 {
@@ -135,7 +135,7 @@ struct WritingACacheGuideTests {
     #expect(cache.entries.values.map(\.count) == [32])
   }
 
-  @Test func fieldsAreParsed() throws {
+  @Test func `fields are parsed`() throws {
     let response = HTTPResponse(
       status: .ok, headerFields: [.cacheControl: "private, max-age=60", .expires: "Sun, 06 Nov 1994 08:49:37 GMT"])
 
@@ -151,7 +151,7 @@ struct WritingACacheGuideTests {
     #expect(CacheControl(HTTPFields()) == CacheControl())
   }
 
-  @Test func aStoredResponseHasAFreshness() {
+  @Test func `a stored response has a freshness`() {
     let rules = HTTPCacheRules(mode: .private)
     let now = Date(timeIntervalSince1970: 1_800_000_000)
     let response = StoredResponse(

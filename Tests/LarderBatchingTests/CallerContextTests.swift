@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aGroupIsCommittedInTheContextOfAllItsCallers() async throws {
+  @Test func `a group is committed in the context of all its callers`() async throws {
     let faulty = MemoryStore<Int>().faulty()
     let store = faulty.batched()
     let notes = Notes()

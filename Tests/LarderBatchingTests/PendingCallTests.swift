@@ -3,7 +3,7 @@ import Testing
 @testable import LarderBatching
 
 @Suite struct PendingCallTests {
-  @Test(arguments: [false, true]) func theOutcomeArrivesBeforeOrAfterTheWait(isEarly: Bool) async {
+  @Test(arguments: [false, true]) func `the outcome arrives before or after the wait`(isEarly: Bool) async {
     for _ in 0..<100 {
       let call = PendingCall()
       if isEarly { call.end(.turn) }

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderBatching
 
 @Suite struct WaitQueueTests {
-  @Test func itBehavesLikeAnArray() {
+  @Test func `it behaves like an array`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<50 {
       var queue = WaitQueue<Int>()

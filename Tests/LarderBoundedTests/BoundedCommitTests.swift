@@ -25,7 +25,9 @@ import Testing
   }
 
   /// Otherwise a writer that walks through the order of use could miss the entry, and report damage.
-  @Test(arguments: [5, 6, 9]) func aUseChangesThePlaceAlsoIfOthersHaveCountedFurther(_ place: UInt64) async throws {
+  @Test(arguments: [5, 6, 9]) func `a use changes the place also if others have counted further`(_ place: UInt64)
+    async throws
+  {
     var commit = BoundedCommit(totals(place: 5))
     commit.use("k", old, at: 1, layout)
     let before = totals(place: place)
@@ -34,14 +36,14 @@ import Testing
     #expect((after.bytes, after.count) == (before.bytes, before.count))
   }
 
-  @Test func anEntryThatHasMovedMakesACommitStale() async throws {
+  @Test func `an entry that has moved makes a commit stale`() async throws {
     var commit = BoundedCommit(totals(place: 5))
     commit.use("k", EntryRecord(place: 2, microseconds: 0, size: 10), at: 1, layout)
     #expect(try await totals(after: commit, from: totals(place: 5)) == nil)
   }
 
   /// Their entries share a record of the order of use, which is no reason for a conflict.
-  @Test func twoCommitsWithTheSamePlaceKeepBothEntries() async throws {
+  @Test func `two commits with the same place keep both entries`() async throws {
     let store = MemoryStore<[UInt8]>()
     for key in ["a", "b"] {
       var commit = BoundedCommit(Totals())
@@ -53,7 +55,7 @@ import Testing
     #expect((totals.bytes, totals.count, totals.place) == (4, 2, 2))
   }
 
-  @Test func aRecordOfTheOrderKeepsTheOtherEntries() async throws {
+  @Test func `a record of the order keeps the other entries`() async throws {
     let store = MemoryStore<[UInt8]>()
     var totals = Totals()
     (totals.bytes, totals.count, totals.place) = (20, 2, 4)
@@ -76,7 +78,7 @@ import Testing
     #expect(try await store.keys(in: .prefix(layout.orderPrefix), limit: .max) == [])
   }
 
-  @Test func damagedRecordsOfTheOrderAreRecognized() throws {
+  @Test func `damaged records of the order are recognized`() throws {
     let keys = [StoreKey("a"), StoreKey(bytes: [UInt8](repeating: 7, count: 508))]
     let bytes = try #require(OrderRecord(keys).bytes)
     #expect(OrderRecord(bytes) == OrderRecord(keys))

@@ -34,7 +34,7 @@ import Testing
 
   // MARK: A write that needs much room
 
-  @Test(arguments: [1, 511, 512, 513, 1500]) func aLargeWriteEvictsInSeveralCommits(_ count: Int) async throws {
+  @Test(arguments: [1, 511, 512, 513, 1500]) func `a large write evicts in several commits`(_ count: Int) async throws {
     let store = try await MemoryStore<[UInt8]>().observable().bounded(bytes: 20_000, configuration: configuration)
     try await fill(store, 2000)
     let events = StoreEvents()
@@ -52,7 +52,7 @@ import Testing
   }
 
   /// The evictions that were committed are reported, and the accounting agrees.
-  @Test(arguments: 1...3) func aLargeWriteThatFailsLeavesTheEvictions(_ number: Int) async throws {
+  @Test(arguments: 1...3) func `a large write that fails leaves the evictions`(_ number: Int) async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: 20_000, configuration: configuration)
     try await fill(store, 2000)
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// Another program removes one of the entries that the first commit evicts, so that this commit is planned again.
-  @Test func evictionsThatWereNotCommittedAreNotReported() async throws {
+  @Test func `evictions that were not committed are not reported`() async throws {
     let memory = MemoryStore<[UInt8]>()
     let base = memory.faulty()
     let store = try await base.bounded(bytes: 20_000, configuration: configuration)
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// The entries of an update are not evicted for it, also not in a commit before it.
-  @Test func anUpdateKeepsItsEntries() async throws {
+  @Test func `an update keeps its entries`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 20_000, configuration: configuration)
     try await fill(store, 2000)
     let large = [UInt8](repeating: 3, count: 12_000)
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// A read between two commits finds the store within the limit.
-  @Test func readsDontWaitForManyEvictions() async throws {
+  @Test func `reads dont wait for many evictions`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: 20_000, configuration: configuration)
     try await fill(store, 2000)
@@ -116,7 +116,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func twoProgramsMakeRoomAtTheSameTime() async throws {
+  @Test func `two programs make room at the same time`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "two programs that make room")
     for round in 0..<ConformanceSuite.roundsOfProcess {
@@ -146,7 +146,7 @@ import Testing
 
   // MARK: A smaller limit
 
-  @Test func aSmallerLimitIsReachedInSteps() async throws {
+  @Test func `a smaller limit is reached in steps`() async throws {
     let base = MemoryStore<[UInt8]>().observable()
     let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await fill(first, 2000)
@@ -170,7 +170,7 @@ import Testing
     observation.cancel()
   }
 
-  @Test func aRepairReachesASmallerLimit() async throws {
+  @Test func `a repair reaches a smaller limit`() async throws {
     let base = MemoryStore<[UInt8]>()
     let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await fill(first, 2000)
@@ -181,7 +181,7 @@ import Testing
   }
 
   /// A batch with more entries than a commit evicts does not wait until the limit is reached.
-  @Test func aLargeBatchBeyondASmallerLimit() async throws {
+  @Test func `a large batch beyond a smaller limit`() async throws {
     let base = MemoryStore<[UInt8]>()
     let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await fill(first, 6000)
@@ -199,7 +199,7 @@ import Testing
   }
 
   /// No write of two programs leaves more than it found, and the limit is reached.
-  @Test func randomWritesReachASmallerLimit() async throws {
+  @Test func `random writes reach a smaller limit`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "a smaller limit of bounded stores")
     for round in 0..<ConformanceSuite.roundsOfProcess {
@@ -242,7 +242,7 @@ import Testing
   }
 
   /// Neither opening nor a write waits for thousands of evictions.
-  @Test func aMuchSmallerLimitHoldsNoCall() async throws {
+  @Test func `a much smaller limit holds no call`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let base = try await LMDBStore(in: environment, codec: .raw)

@@ -15,7 +15,7 @@ import Testing
     var name: String
   }
 
-  @Test func aCacheOfImages() async throws {
+  @Test func `a cache of images`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     let data = [UInt8](repeating: 1, count: 1000)
@@ -37,7 +37,7 @@ import Testing
     try await bytes.close()
   }
 
-  @Test func valuesOfAType() async throws {
+  @Test func `values of a type`() async throws {
     let bytes = MemoryStore<[UInt8]>()
 
     // snippet.values-of-a-type

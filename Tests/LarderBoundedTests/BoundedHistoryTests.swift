@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func randomHistoriesAgreeWithAModel() async throws {
+  @Test func `random histories agree with a model`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "bounded histories")
     for round in 0..<ConformanceSuite.roundsOfProcess * 10 {
@@ -122,7 +122,7 @@ import Testing
   }
 
   /// Two objects over one base, as in two processes, with writes that overlap and fail.
-  @Test func concurrentWritersOfTwoProgramsKeepTheLimit() async throws {
+  @Test func `concurrent writers of two programs keep the limit`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "concurrent bounded writers")
     let faults: [(StoreFault, StoreOperation?, Double)] = [
@@ -167,7 +167,7 @@ import Testing
   }
 
   /// Concurrent histories on two objects with a limit that never strikes have an explanation as a sequence of writes.
-  @Test func twoProgramsAreOneStore() async throws {
+  @Test func `two programs are one store`() async throws {
     let trial = HistoryTrial("two BoundedStores over one base", lacking: .persistence) { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 2), probability: 1)
@@ -178,7 +178,9 @@ import Testing
   }
 
   /// A key that another program inserts while a range is being removed does not remain in the range.
-  @Test(arguments: [false, true]) func anInsertionIntoARemovedRangeIsNotMissed(_ removesAllBefore: Bool) async throws {
+  @Test(arguments: [false, true]) func `an insertion into a removed range is not missed`(_ removesAllBefore: Bool)
+    async throws
+  {
     let memory = MemoryStore<[UInt8]>()
     let base = memory.faulty()
     let (first, second) = (try await base.bounded(bytes: 1000), try await memory.bounded(bytes: 1000))
@@ -197,7 +199,7 @@ import Testing
   // MARK: Hit ratio
 
   /// The hit ratio is near that of a list in the order of use, also if the process is killed in the middle.
-  @Test(arguments: [false, true]) func theHitRatioIsNearThatOfLRU(_ isKilled: Bool) async throws {
+  @Test(arguments: [false, true]) func `the hit ratio is near that of LRU`(_ isKilled: Bool) async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "hit ratio of bounded stores")
     let clock = WallClock()
@@ -231,7 +233,7 @@ import Testing
   /// A disk that loses power at any operation of a writer.
   ///
   /// Entries of equal size are evicted in the order of their keys, so the remaining ones must be neighbors.
-  @Test func powerCutsLoseNothingThatWasNotEvicted() async throws {
+  @Test func `power cuts lose nothing that was not evicted`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "power cuts of bounded stores")
     var cuts = 0

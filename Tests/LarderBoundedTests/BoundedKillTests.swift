@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Base.allCases) func nothingIsLostThatWasNotEvicted(_ base: Base) async throws {
+  @Test(arguments: Base.allCases) func `nothing is lost that was not evicted`(_ base: Base) async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed bounded writers over \(base)")
     let folder = try TemporaryFolder()
@@ -98,7 +98,7 @@ import Testing
   }
 
   /// The limit holds for two processes together, of which one is killed.
-  @Test func theLimitHoldsForSeveralProcesses() async throws {
+  @Test func `the limit holds for several processes`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed bounded processes")
     let folder = try TemporaryFolder()

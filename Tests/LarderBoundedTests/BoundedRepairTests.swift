@@ -28,7 +28,7 @@ import Testing
     try #require(try await base.keys(in: .prefix(prefix), limit: 1).first)
   }
 
-  @Test(arguments: 0..<11) func everyDifferenceIsFoundAndRepaired(_ number: Int) async throws {
+  @Test(arguments: 0..<11) func `every difference is found and repaired`(_ number: Int) async throws {
     let store = try await open(base)
     try await store.expectConsistent()
     var entryCount = 10
@@ -60,7 +60,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func damagedTotalsAreRefusedUntilTheRepair() async throws {
+  @Test func `damaged totals are refused until the repair`() async throws {
     let store = try await open(base)
     let damages: [[UInt8]] = [
       [], [1], [1, 2] + [UInt8](repeating: 0, count: 32), [1, 0] + [UInt8](repeating: 255, count: 32),
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func aNewerFormatIsRefused() async throws {
+  @Test func `a newer format is refused`() async throws {
     let store = try await open(base)
     let newer = [2] + [UInt8](repeating: 0, count: 40)
     try await base.setValue(newer, forKey: "b/totals")
@@ -88,7 +88,7 @@ import Testing
     #expect(try base.value(forKey: "b/totals") == newer)
   }
 
-  @Test func aMissingOrderIsRefusedInsteadOfExceedingTheLimit() async throws {
+  @Test func `a missing order is refused instead of exceeding the limit`() async throws {
     let store = try await open(base)
     try await base.removeAll(in: .prefix("b/o"))
     await expectStoreError(.corrupted) { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x") }
@@ -98,7 +98,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aDamagedRecordIsAnErrorOfItsEntry() async throws {
+  @Test func `a damaged record is an error of its entry`() async throws {
     let store = try await open(base)
     try await base.setValue([1, 2, 3], forKey: "b/e3")
     let error = await expectStoreError(.corrupted) { try await store.setValue([1], forKey: "3") }
@@ -110,7 +110,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func superfluousPlacesEvictNothing() async throws {
+  @Test func `superfluous places evict nothing`() async throws {
     let store = try await open(base)
     // The entries get places in later records.
     for number in 0..<20 {
@@ -126,7 +126,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aDamagedRecordOfTheOrderFailsOnlyTheWritesThatChangeIt() async throws {
+  @Test func `a damaged record of the order fails only the writes that change it`() async throws {
     let store = try await open(base)
     for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 8), forKey: StoreKey("\(number)")) }
     // The last five are in the second record.
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// The format is that of the article "The format of bounded stores".
-  @Test func theFormatIsThePublishedOne() async throws {
+  @Test func `the format is the published one`() async throws {
     var configuration = BoundedStoreConfiguration()
     configuration.now = { .init(timeIntervalSince1970: 0.000_258) }
     let store = try await base.bounded(bytes: 1000, configuration: configuration)
@@ -157,7 +157,7 @@ import Testing
       ])
   }
 
-  @Test func sixteenPlacesShareARecord() async throws {
+  @Test func `sixteen places share a record`() async throws {
     let store = try await base.bounded(bytes: 1000)
     for number in 0..<40 { try await store.setValue([], forKey: StoreKey("\(10 + number)")) }
     func counts() async throws -> [Int] {

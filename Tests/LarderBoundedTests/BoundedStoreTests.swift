@@ -27,7 +27,7 @@ import Testing
   /// A value of an entry of 10 bytes whose key has one byte.
   private let nine = [UInt8](repeating: 9, count: 9)
 
-  @Test func theEntryNotUsedForLongestGoesFirst() async throws {
+  @Test func `the entry not used for longest goes first`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
     for key in ["a", "b", "c"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     #expect(try await store.usage() == BoundedUsage(bytes: 30, entries: 3))
@@ -44,7 +44,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aReadIsAUseAndAScanIsNot() async throws {
+  @Test func `a read is a use and a scan is not`() async throws {
     var configuration = configuration
     // Uses count in memory, and none is persisted in the meantime.
     configuration.useInterval = .seconds(60)
@@ -67,7 +67,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func ifEverythingWasUsedTheFirstUsedOneGoes() async throws {
+  @Test func `if everything was used the first used one goes`() async throws {
     var configuration = configuration
     configuration.useInterval = .seconds(60)
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, configuration: configuration)
@@ -78,7 +78,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aTooLargeEntryEvictsNothing() async throws {
+  @Test func `a too large entry evicts nothing`() async throws {
     var configuration = configuration
     configuration.maximumShare = 0.5
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
@@ -100,7 +100,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aBatchThatDoesNotFitIsRefusedWhole() async throws {
+  @Test func `a batch that does not fit is refused whole`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, entries: 5, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
     let four = ChangeBatch<[UInt8]>(["b", "c", "d", "e"].map { .set($0, nine) })
@@ -125,7 +125,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func removalsFreeRoom() async throws {
+  @Test func `removals free room`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 50, configuration: configuration)
     for key in ["a", "b", "c", "d", "e"] { try await store.setValue(nine, forKey: StoreKey(key)) }
     try await store.removeAll(in: "b"..<"d")
@@ -142,7 +142,7 @@ import Testing
 
   // MARK: Recency
 
-  @Test func theOrderOfUseSurvivesReopening() async throws {
+  @Test func `the order of use survives reopening`() async throws {
     let folder = try TemporaryFolder()
     func open() async throws -> BoundedStore<LMDBStore<[UInt8]>> {
       try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
@@ -160,7 +160,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func aReadWaitsForNoWrite() async throws {
+  @Test func `a read waits for no write`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: 1000, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
@@ -174,7 +174,7 @@ import Testing
     #expect(store.statistics().persistedUseCount >= 1)
   }
 
-  @Test func aHotEntryIsPersistedOnceInAnInterval() async throws {
+  @Test func `a hot entry is persisted once in an interval`() async throws {
     var configuration = configuration
     configuration.useInterval = .seconds(60)
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 1000, configuration: configuration)
@@ -200,7 +200,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aClockThatJumpsDoesNotChangeTheOrder() async throws {
+  @Test func `a clock that jumps does not change the order`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 30, configuration: configuration)
     clock.seconds += 1e9
     try await store.setValue(nine, forKey: "a")
@@ -211,7 +211,7 @@ import Testing
   }
 
   /// Within the interval, the use of an entry that this process has written is not looked up.
-  @Test func aUseSoonAfterTheWriteReadsNothing() async throws {
+  @Test func `a use soon after the write reads nothing`() async throws {
     var configuration = configuration
     configuration.useInterval = .seconds(60)
     let base = MemoryStore<[UInt8]>().faulty()
@@ -230,7 +230,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func manyUsesShareACommit() async throws {
+  @Test func `many uses share a commit`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: .max, configuration: configuration)
     try await store.apply(ChangeBatch((0..<256).map { .set(StoreKey(integer: $0), nine) }))
@@ -243,7 +243,7 @@ import Testing
     #expect(base.operationCount - before <= 6)
   }
 
-  @Test func aFailedUseFailsNoRead() async throws {
+  @Test func `a failed use fails no read`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: 100, configuration: configuration)
     try await store.setValue(nine, forKey: "a")
@@ -256,7 +256,7 @@ import Testing
 
   // MARK: Opening
 
-  @Test func valuesWithoutAccountingAreAdopted() async throws {
+  @Test func `values without accounting are adopted`() async throws {
     let base = MemoryStore<[UInt8]>()
     for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
     let store = try await base.bounded(bytes: 13 * 200, configuration: configuration)
@@ -264,7 +264,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func aRepairThatDidNotEndIsRepeatedAtOpening() async throws {
+  @Test func `a repair that did not end is repeated at opening`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     for number in 0..<300 { try await base.setValue(nine, forKey: StoreKey("v/\(1000 + number)")) }
     base.schedule(.error(.ioFailed), on: .update, number: 3)
@@ -275,7 +275,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func openingReadsOneRecord() async throws {
+  @Test func `opening reads one record`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let first = try await base.bounded(bytes: .max, configuration: configuration)
     try await first.setValue(nine, forKey: "a")
@@ -285,7 +285,7 @@ import Testing
     #expect(base.operationCount - before == 2)
   }
 
-  @Test func invalidArgumentsAreRefused() async throws {
+  @Test func `invalid arguments are refused`() async throws {
     let changes: [(inout BoundedStoreConfiguration) -> Void] = [
       { $0.maximumShare = 0 }, { $0.maximumShare = 1.1 }, { $0.maximumShare = .nan }, { $0.useInterval = .seconds(-1) },
       { $0.recordPrefix = "v/b" }, { $0.valuePrefix = "" },
@@ -306,7 +306,7 @@ import Testing
 
   // MARK: Other decorators
 
-  @Test func evictionsAreReportedToObservers() async throws {
+  @Test func `evictions are reported to observers`() async throws {
     let store = try await MemoryStore<[UInt8]>().observable().bounded(bytes: 20, configuration: configuration)
     let events = StoreEvents()
     let observation = events.observe(store)
@@ -322,7 +322,7 @@ import Testing
     observation.cancel()
   }
 
-  @Test func expiredEntriesFreeRoom() async throws {
+  @Test func `expired entries free room`() async throws {
     let store = try await MemoryStore<[UInt8]>().bounded(bytes: 10_000, configuration: configuration)
     let expiring = store.typed(Expiring<String>.self, codec: .json(String.self).expiring())
       .expiring(.after(.seconds(60)), now: { [clock] in Date(timeIntervalSince1970: clock.seconds) })
@@ -334,7 +334,7 @@ import Testing
     try await store.expectConsistent()
   }
 
-  @Test func statisticsCountEntries() async throws {
+  @Test func `statistics count entries`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore(path: folder.path("environment"), codec: .raw, durability: .buffered)
       .bounded(bytes: 30, configuration: configuration)

@@ -35,7 +35,7 @@ import Testing
     try expect(-1000, "3903e7")
   }
 
-  @Test func floatingPointNumbers() throws {
+  @Test func `floating point numbers`() throws {
     try expect(0.0, "f90000")
     try expect(1.0, "f93c00")
     try expect(1.1, "fb3ff199999999999a")
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func simpleValues() throws {
+  @Test func `simple values`() throws {
     try expect(false, "f4")
     try expect(true, "f5")
     try expect(Int?.none, "f6")

@@ -30,7 +30,7 @@ import Testing
   }
 
   #if !((os(macOS) || targetEnvironment(macCatalyst)) && arch(x86_64))
-  @Test func everyHalfPrecisionNumberKeepsItsBits() throws {
+  @Test func `every half precision number keeps its bits`() throws {
     let numbers = (0...UInt16.max).map { Float16(bitPattern: $0) }
     let copies = try Coding.decoded([Float16].self, Coding.encoded(numbers))
     #expect(copies.map(\.bitPattern) == numbers.map(\.bitPattern))
@@ -38,7 +38,7 @@ import Testing
   }
   #endif
 
-  @Test func valuesOfManyTypesRoundTrip() throws {
+  @Test func `values of many types round trip`() throws {
     try Coding.expectRoundTrip([Int8.min, -1, 0, 1, .max])
     try Coding.expectRoundTrip([Int16.min, -257, -256, -25, -24, 23, 24, 255, 256, .max])
     try Coding.expectRoundTrip([Int32.min, -65_537, -65_536, 65_535, 65_536, .max])
@@ -91,7 +91,7 @@ import Testing
     #expect(try Coding.decoded(Decimal.self, Coding.encoded(Decimal.nan)).isNaN)
   }
 
-  @Test func anOptionalNilIsAValue() throws {
+  @Test func `an optional nil is a value`() throws {
     try Coding.expectRoundTrip([Int?.none, 0, 1])
     try Coding.expectRoundTrip([String?.none, ""])
     try Coding.expectRoundTrip([User?.none])
@@ -99,7 +99,7 @@ import Testing
     #expect(try Coding.encoded(Int?.none) == [0xF6])
   }
 
-  @Test func everyBitOfANumberIsPreserved() throws {
+  @Test func `every bit of a number is preserved`() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "numbers as CBOR")
     for _ in 0..<20_000 {
       let bits = random.next()
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func everyDateIsExact() throws {
+  @Test func `every date is exact`() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "dates as CBOR")
     var dates: [Date] = [
       .distantPast, .distantFuture, Date(timeIntervalSince1970: 0), Date(timeIntervalSince1970: 0.001),
@@ -150,7 +150,7 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(Date(timeIntervalSinceReferenceDate: 800_000_000))) == "c11a69fed080")
   }
 
-  @Test func readsDatesOfOtherForms() throws {
+  @Test func `reads dates of other forms`() throws {
     func date(_ hex: String) throws -> TimeInterval { try Coding.decoded(Date.self, hex: hex).timeIntervalSince1970 }
     #expect(try date("c1fb41d452d9ec200000") == 1_363_896_240.5)
     #expect(try date("c1f93c00") == 1)
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func dictionariesAndSetsAreSorted() throws {
+  @Test func `dictionaries and sets are sorted`() throws {
     #expect(try Coding.hex(Coding.encoded(["b": 1, "aa": 2, "": 3, "a": 4])) == "a4600361610461620162616102")
     #expect(try Coding.hex(Coding.encoded([10: 0, 100: 1, -1: 2, 5: 3])) == "a405030a001864012002")
     #expect(try Coding.hex(Coding.encoded(Set(["b", "aa", "a"]))) == "8361616162626161")
@@ -196,12 +196,12 @@ import Testing
     }
   }
 
-  @Test func fieldsStandInTheOrderInWhichTheyAreEncoded() throws {
+  @Test func `fields stand in the order in which they are encoded`() throws {
     struct Fields: Codable { var b = 1, a = 2, c: Int? = nil }
     #expect(try Coding.hex(Coding.encoded(Fields())) == "a2616201616102")
   }
 
-  @Test func bytesInManyTypes() throws {
+  @Test func `bytes in many types`() throws {
     #expect(try Coding.encoded(Data([1, 2])) == [0x42, 1, 2])
     #expect(try Coding.encoded([1, 2] as [UInt8]) == [0xD8, 64, 0x42, 1, 2])
     for hex in ["420102", "d840420102", "d90040420102", "d8405f41014102ff"] {
@@ -217,7 +217,7 @@ import Testing
     #expect(try Coding.decoded(UUID.self, hex: "5000112233445566778899aabbccddeeff") == uuid)
   }
 
-  @Test func decimalsAreDecimalFractions() throws {
+  @Test func `decimals are decimal fractions`() throws {
     #expect(try Coding.hex(Coding.encoded(try #require(Decimal(string: "273.15")))) == "c48221196ab3")
     #expect(try Coding.decoded(Decimal.self, hex: "0a") == 10)
     #expect(try Coding.decoded(Decimal.self, hex: "c48201c2420100") == 2560)
@@ -229,7 +229,7 @@ import Testing
   }
 
   /// Significands of all sizes up to 128 bits with every exponent, including those with trailing zeros.
-  @Test func decimalsOfAllMagnitudes() throws {
+  @Test func `decimals of all magnitudes`() throws {
     func text(_ number: UInt128, _ exponent: Int) -> String {
       var (digits, exponent) = (number.description, exponent)
       while digits.count > 1, digits.last == "0" {
@@ -257,13 +257,13 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheValuePassThrough() {
+  @Test func `errors of the value pass through`() {
     #expect(throws: CancellationError.self) { try Coding.encoded(Refusing()) }
     #expect(throws: CancellationError.self) { try Coding.encoded([[Refusing()]]) }
     #expect(throws: CancellationError.self) { try Coding.decoded(Refusing.self, hex: "a0") }
   }
 
-  @Test func numbersThatDoNotFitAreRefused() {
+  @Test func `numbers that do not fit are refused`() {
     Coding.expectRefused(Int8.self, "1880")
     Coding.expectRefused(Int8.self, "3880")
     Coding.expectRefused(UInt8.self, "190100")
@@ -279,7 +279,7 @@ import Testing
     Coding.expectRefused(Int.self, "f93c00")
   }
 
-  @Test func numbersInOtherFormsAreRead() throws {
+  @Test func `numbers in other forms are read`() throws {
     for hex in [
       "1805", "190005", "1a00000005", "1b0000000000000005", "c24105", "c2420005", "c25f40420005ff", "d9d9f705",
     ] {
@@ -304,7 +304,7 @@ import Testing
     "fb",
     "5fff", "7fff", "9fff", "bfff", "c25f", "c25f4105", "c25f6105ff", "c25f5f4105ffff", "c25bffffffffffffffff",
     "9bffffffffffffffff", "bbffffffffffffffff", "5bffffffffffffffff", "7bffffffffffffffff",
-  ]) func otherThanNumbersAreRefused(_ hex: String) {
+  ]) func `other than numbers are refused`(_ hex: String) {
     Coding.expectRefused(Int.self, hex)
     // Malformed items are not skipped either.
     struct Empty: Codable {}
@@ -316,7 +316,7 @@ import Testing
   }
 
   /// Short texts are decoded without the library, in one way before many bytes and in another at the end.
-  @Test func shortTextsAtTheEndAndBeforeOtherBytes() throws {
+  @Test func `short texts at the end and before other bytes`() throws {
     let letters = Array("abcdefghijklmnopqrstuvwxyz".utf8)
     for count in 0...24 {
       let text = String(decoding: letters[..<count], as: UTF8.self)
@@ -341,7 +341,7 @@ import Testing
     }
   }
 
-  @Test func invalidUTF8IsRefused() {
+  @Test func `invalid UTF8 is refused`() {
     for hex in ["61ff", "62c328", "61c3", "63eda080", "64f8808080", "7f61c361a9ff", "7f61ffff"] {
       Coding.expectRefused(String.self, hex)
       Coding.expectRefused([String].self, "81" + hex)
@@ -349,7 +349,7 @@ import Testing
     }
   }
 
-  @Test func duplicateKeysAreRefused() {
+  @Test func `duplicate keys are refused`() {
     struct Fields: Codable { var a: Int, b: Int }
     Coding.expectRefused([String: Int].self, "a2616101616102")
     Coding.expectRefused([Int: Int].self, "a201010102")
@@ -363,7 +363,7 @@ import Testing
     Coding.expectRefused(Fields.self, "a36161016162027f6161ff03")
   }
 
-  @Test func nestingIsBounded() throws {
+  @Test func `nesting is bounded`() throws {
     indirect enum Nest: Codable, Equatable {
       case end
       case array([Nest])
@@ -408,20 +408,20 @@ import Testing
     #expect(try Coding.decoded(Int.self, hex: String(repeating: "c6", count: 511) + "01") == 1)
   }
 
-  @Test func encodingAppendsToExistingBytes() throws {
+  @Test func `encoding appends to existing bytes`() throws {
     var bytes: [UInt8] = [1, 2]
     try CBORCodec<Int>().encode(7, into: &bytes)
     #expect(bytes == [1, 2, 7])
   }
 
-  @Test func isNamedAfterItsFormat() {
+  @Test func `is named after its format`() {
     func name<Value>(of codec: some Codec<Value>, _ type: Value.Type) -> String { codec.name }
     #expect(name(of: .cbor(), Int.self) == "cbor")
     #expect(name(of: .cbor(), User.self) == "cbor")
     #expect(CBORCodec<Int>().format == .cbor)
   }
 
-  @Test func manyTasksEncodeConcurrently() async throws {
+  @Test func `many tasks encode concurrently`() async throws {
     let codec = CBORCodec<[User]>()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {

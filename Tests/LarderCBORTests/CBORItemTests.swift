@@ -5,7 +5,7 @@ import Testing
 
 /// Items of any type, which are kept as bytes.
 @Suite struct CBORItemTests {
-  @Test func aFieldOfAnyItemIsPreserved() throws {
+  @Test func `a field of any item is preserved`() throws {
     struct Envelope: Codable, Equatable {
       var kind: String
       var content: CBORItem
@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
-  func malformedItemsAreNeitherReadNorWritten(_ hex: String) throws {
+  func `malformed items are neither read nor written`(_ hex: String) throws {
     Coding.expectRefused(CBORItem.self, hex)
     #expect(throws: DecodingError.self) { try CBORItem(Coding.bytes(hex)) }
     // Another codec cannot check the bytes.
@@ -30,7 +30,7 @@ import Testing
   }
 
   /// An item that nests as deep as the limit can stand alone, but not in an array.
-  @Test func itemsThatNestTooDeepAreNotWritten() throws {
+  @Test func `items that nest too deep are not written`() throws {
     let bytes = [UInt8](repeating: 0x81, count: 512) + [0]
     let item = try CBORItem(bytes)
     #expect(try Coding.encoded(item) == bytes)

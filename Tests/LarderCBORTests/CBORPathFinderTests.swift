@@ -10,7 +10,7 @@ import Testing
     }
   }
 
-  @Test func findsEveryByte() {
+  @Test func `finds every byte`() {
     // {"a": [1, "xy"], 2: {[3]: 4}, "b": 5(_ [6, 7])}, in which the last array has an indefinite length
     let bytes = Coding.bytes("a3" + "61618201627879" + "02a1810304" + "6162c59f0607ff")
     let paths = [
@@ -24,7 +24,7 @@ import Testing
   }
 
   /// A path finder gives the same result whatever its previous position.
-  @Test func continuesFromItsPreviousPosition() {
+  @Test func `continues from its previous position`() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "paths of CBOR")
     for round in 0..<300 {
       var bytes = RandomItem.bytes(using: &random)
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// Nested arrays, each of which claims as many elements as there are bytes.
-  @Test func reservedMemoryIsAFewTimesTheInput() {
+  @Test func `reserved memory is a few times the input`() {
     let bytes = [UInt8](repeating: 0, count: 10_000)
     let sum = bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)

@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(.enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with cbor2; see Scripts/set-up-python"))
-  func tenThousandValuesRoundTrip() throws {
+  func `ten thousand values round trip`() throws {
     let count = 10_000
     let seed = SeededGenerator.seedOfProcess
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-cbor2-\(UUID())")

@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func canonicallyEquivalentNamesAreOneField() throws {
+  @Test func `canonically equivalent names are one field`() throws {
     let value = Renamed(1, 2)
     #expect(try JSONDecoder().decode(Renamed.self, from: JSONEncoder().encode(value)) == value)
     #expect(try Coding.decoded(Renamed.self, Coding.encoded(value)) == value)
@@ -73,7 +73,7 @@ import Testing
     #expect(try Coding.decoded(Both.self, hex: "a26365cc810162c3a902").values == [2, 1])
   }
 
-  @Test func containersWrittenAlternately() throws {
+  @Test func `containers written alternately`() throws {
     let script: @Sendable (any Encoder) throws -> Void = { encoder in
       var container = encoder.container(keyedBy: Key.self)
       var first = container.nestedUnkeyedContainer(forKey: .a)
@@ -104,7 +104,7 @@ import Testing
       try encoded { try Repeated(script: script).encode(to: $0) } == "981e" + String(repeating: once, count: 30))
   }
 
-  @Test func manyElementsInContainersWrittenAlternately() throws {
+  @Test func `many elements in containers written alternately`() throws {
     let hex = try encoded { encoder in
       var container = encoder.container(keyedBy: Key.self)
       var first = container.nestedUnkeyedContainer(forKey: .a)
@@ -119,7 +119,7 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(Coding.decoded(Fields.self, hex: hex))) == hex)
   }
 
-  @Test func longContainersMoveTheirContent() throws {
+  @Test func `long containers move their content`() throws {
     let hex = try encoded { encoder in
       var container = encoder.unkeyedContainer()
       var early = container.nestedUnkeyedContainer()
@@ -140,7 +140,7 @@ import Testing
     #expect(nested == "a261619820" + "8107" + String(repeating: "00", count: 30) + "08" + "6162f5")
   }
 
-  @Test func superclassEncodersThatAreUsedLater() throws {
+  @Test func `superclass encoders that are used later`() throws {
     #expect(
       try encoded { encoder in
         var container = encoder.container(keyedBy: Key.self)
@@ -163,7 +163,7 @@ import Testing
   }
 
   /// Containers that are written in any order keep their own content.
-  @Test func containersInRandomOrder() throws {
+  @Test func `containers in random order`() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "containers in random order")
     for round in 0..<400 {
       let seed = random.next()
@@ -182,7 +182,7 @@ import Testing
   }
 
   /// A map with a duplicate key could not be read again, so it is not written.
-  @Test func aFieldIsEncodedOnce() throws {
+  @Test func `a field is encoded once`() throws {
     let twice: [@Sendable (inout KeyedEncodingContainer<Key>, any Encoder) throws -> Void] = [
       { container, _ in try container.encode("x", forKey: .a) },
       { container, _ in try container.encodeNil(forKey: .a) },
@@ -319,7 +319,7 @@ import Testing
     var dogs: [Dog], cats: [Cat]
   }
 
-  @Test func classesInheritFields() throws {
+  @Test func `classes inherit fields`() throws {
     let zoo = Zoo(
       dogs: [Dog(name: "Rex", tricks: ["sit", "roll"]), Dog(name: "Fido", tricks: [])],
       cats: [Cat(name: "Tom", lives: 9), Cat(name: "Kit", lives: 1)])
@@ -350,7 +350,7 @@ import Testing
     func encode(to encoder: any Encoder) throws {}
   }
 
-  @Test func aTypeMayTrySeveralForms() throws {
+  @Test func `a type may try several forms`() throws {
     #expect(try Coding.decoded(Forgiving.self, hex: "a36161016162826178617961630" + "3").fields == [1, 2, 3])
     struct Either: Codable, Equatable {
       var text: String
@@ -374,7 +374,7 @@ import Testing
     #expect(read.map(\.text) == ["1", "[1, 2]", "z", "nil", "y"])
   }
 
-  @Test func aTypeMayContinueAfterAnError() throws {
+  @Test func `a type may continue after an error`() throws {
     struct Refusing: Encodable {
       func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
@@ -393,7 +393,7 @@ import Testing
     #expect(hex == "a2616101616402")
   }
 
-  @Test func valuesThatEncodeNothing() throws {
+  @Test func `values that encode nothing`() throws {
     struct Nothing: Codable, Equatable {}
     try Coding.expectRoundTrip([Nothing()])
     #expect(try Coding.encoded([Nothing()]) == [0x81, 0xA0])
@@ -402,7 +402,7 @@ import Testing
     #expect(try encoded { _ = $0.container(keyedBy: Key.self) } == "a0")
   }
 
-  @Test func oneEncoderHasOneContainer() {
+  @Test func `one encoder has one container`() {
     #expect(throws: EncodingError.self) {
       try encoded { encoder in
         var array = encoder.unkeyedContainer()
@@ -420,7 +420,7 @@ import Testing
     }
   }
 
-  @Test func aContainerCannotBeUsedAfterwards() throws {
+  @Test func `a container cannot be used afterwards`() throws {
     nonisolated(unsafe) var kept: (any UnkeyedEncodingContainer)?
     nonisolated(unsafe) var keptEncoder: (any Encoder)?
     _ = try encoded { encoder in
@@ -452,7 +452,7 @@ import Testing
   }
 
   /// A retained encoder or container refuses, whatever is encoded in its memory in the meantime.
-  @Test func aRetainedEncoderDoesNotFailOtherValues() throws {
+  @Test func `a retained encoder does not fail other values`() throws {
     nonisolated(unsafe) var encoder: (any Encoder)?
     nonisolated(unsafe) var map: KeyedEncodingContainer<Key>?
     nonisolated(unsafe) var array: (any UnkeyedEncodingContainer)?
@@ -480,7 +480,7 @@ import Testing
   }
 
   /// A retained unkeyed container of indefinite length stays at its end, whatever is decoded in the meantime.
-  @Test func aRetainedArrayReadsNothingLater() throws {
+  @Test func `a retained array reads nothing later`() throws {
     nonisolated(unsafe) var kept: [any UnkeyedDecodingContainer] = []
     struct Keeping: Codable {
       static nonisolated(unsafe) var keep: (any Decoder) throws -> Void = { _ in }
@@ -498,7 +498,7 @@ import Testing
   }
 
   /// Containers are reused for later values unless a type still holds them.
-  @Test func aRetainedContainerIsNotReused() throws {
+  @Test func `a retained container is not reused`() throws {
     nonisolated(unsafe) var keptEncoding: [KeyedEncodingContainer<Key>] = []
     nonisolated(unsafe) var keptDecoding: [KeyedDecodingContainer<Key>] = []
     let element = Scripted { encoder in
@@ -541,7 +541,7 @@ import Testing
     #expect(try Coding.decoded([[Element]].self, hex: hex).first?.map(\.number) == [0, 1, 1])
   }
 
-  @Test func codingPathsAreAvailable() throws {
+  @Test func `coding paths are available`() throws {
     let path: @Sendable ([any CodingKey]) -> String = { $0.map(\.stringValue).joined(separator: "/") }
     _ = try encoded { encoder in
       #expect(path(encoder.codingPath) == "")
@@ -575,7 +575,7 @@ import Testing
     #expect(read.children["y"]?.children["z"]?.path == "children/y/children/z")
   }
 
-  @Test func containersOfADecoderAreIndependent() throws {
+  @Test func `containers of a decoder are independent`() throws {
     struct Both: Codable {
       var numbers: [Int] = []
       init(from decoder: any Decoder) throws {
@@ -616,7 +616,7 @@ import Testing
     }
   }
 
-  @Test func aValueMayDecodeFromItsEnclosingValue() throws {
+  @Test func `a value may decode from its enclosing value`() throws {
     struct Outer: Codable {
       var numbers: [Int]
 
@@ -639,7 +639,7 @@ import Testing
       ])
   }
 
-  @Test func nestedContainersAreRead() throws {
+  @Test func `nested containers are read`() throws {
     struct Nested: Codable, Equatable {
       var text: String
       init(from decoder: any Decoder) throws {

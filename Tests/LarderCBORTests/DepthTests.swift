@@ -127,7 +127,7 @@ import Testing
     #expect(isSame, "\(Value.self)")
   }
 
-  @Test func containersSideBySide() throws {
+  @Test func `containers side by side`() throws {
     let values = 0..<DepthTests.smallerCount
     try DepthTests.expectSame(Numbers<KeyedInTurn>(0..<DepthTests.count))
     try DepthTests.expectSame(Numbers<KeyedAllOpen>(values))
@@ -143,7 +143,7 @@ import Testing
   }
 
   /// A value that is encoded at the greatest depth can be read, or is refused, whatever containers it uses.
-  @Test func atTheGreatestDepth() throws {
+  @Test func `at the greatest depth`() throws {
     struct Nothing: Codable, Sendable, Equatable {}
     indirect enum Nested: Codable, Sendable, Equatable {
       case deeper(Nested)
@@ -189,7 +189,7 @@ import Testing
   }
 
   /// The fields of one map, each of which is a container.
-  @Test func fieldsSideBySide() throws {
+  @Test func `fields side by side`() throws {
     struct Name: CodingKey {
       let stringValue: String
       var intValue: Int? { nil }
@@ -232,14 +232,14 @@ import Testing
   }
 
   /// As fields, and as an opaque item.
-  @Test func itemsSideBySide() throws {
+  @Test func `items side by side`() throws {
     let value = (0..<DepthTests.count).map { [Field(a: $0)] }
     try DepthTests.expectSame(value)
     try DepthTests.expectSame(CBORItem(Coding.encoded(value)))
   }
 
   /// A container beyond the depth limit is never opened, so writing beside it closes nothing.
-  @Test func writingBesideATooDeepContainerIsRefused() {
+  @Test func `writing beside a too deep container is refused`() {
     struct Nested: Codable {
       let depth: Int
       init(depth: Int) { self.depth = depth }
@@ -260,7 +260,7 @@ import Testing
   /// One of several attempted forms.
   ///
   /// Its error is discarded with it.
-  @Test func anErrorOfAnAbandonedFormIsDiscarded() throws {
+  @Test func `an error of an abandoned form is discarded`() throws {
     enum Shape: Codable, Equatable { case circle(radius: Int), square(side: Int) }
     enum Either: Codable, Equatable {
       case shape(Shape), scores([UUID: Int])

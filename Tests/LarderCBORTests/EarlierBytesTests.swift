@@ -8,7 +8,7 @@ import Testing
 @Suite struct EarlierBytesTests {
   private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Fixtures")
 
-  @Test(arguments: ["version-1.txt"]) func earlierBytesAreRead(_ file: String) throws {
+  @Test(arguments: ["version-1.txt"]) func `earlier bytes are read`(_ file: String) throws {
     let text = try String(contentsOf: EarlierBytesTests.fixtures.appending(path: file), encoding: .utf8)
     var samples: [String: CodingSample] = [:]
     for sample in SampleValues.samples() { samples[sample.name] = sample }
@@ -34,7 +34,7 @@ import Testing
   /// Each line of the file has the bytes of a date, and the bits of its seconds since 2001.
   ///
   /// The first version wrote dates close to 2001 as binary fractions of up to 1,100 bits.
-  @Test func earlierDatesAreRead() throws {
+  @Test func `earlier dates are read`() throws {
     let file = EarlierBytesTests.fixtures.appending(path: "dates-version-1.txt")
     let lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n")
     for line in lines {
@@ -48,7 +48,7 @@ import Testing
   /// Writes a file with the bytes of this version.
   ///
   /// Run it with `LARDER_WRITE_FIXTURES=version-2.txt` before you change the format.
-  @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"] != nil)) func fixturesAreWritten()
+  @Test(.enabled(if: ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"] != nil)) func `fixtures are written`()
     throws
   {
     let name = try #require(ProcessInfo.processInfo.environment["LARDER_WRITE_FIXTURES"])

@@ -21,7 +21,7 @@ import Testing
     return (value, context.codingPath.map(\.stringValue).joined(separator: "/"), context.debugDescription)
   }
 
-  @Test func anotherContainer() throws {
+  @Test func `another container`() throws {
     let (value, path, text) = try error { encoder in
       _ = encoder.unkeyedContainer()
       var container = encoder.container(keyedBy: SampleKey.self)
@@ -38,7 +38,7 @@ import Testing
       }.2 == text)
   }
 
-  @Test func aContainerAfterASingleValue() throws {
+  @Test func `a container after a single value`() throws {
     let (value, path, text) = try error { encoder in
       var single = encoder.singleValueContainer()
       try single.encode(1)
@@ -50,7 +50,7 @@ import Testing
     #expect(text == "an encoder that has encoded a single value must not have another container")
   }
 
-  @Test func twoValues() throws {
+  @Test func `two values`() throws {
     let (value, path, text) = try error { encoder in
       var single = encoder.singleValueContainer()
       try single.encode(1)
@@ -61,7 +61,7 @@ import Testing
     #expect(text == "a value must be encoded as one data item, not 2")
   }
 
-  @Test func duplicateKey() throws {
+  @Test func `duplicate key`() throws {
     let (value, path, text) = try error { encoder in
       var container = encoder.container(keyedBy: SampleKey.self)
       try container.encode(1, forKey: .a)
@@ -72,7 +72,7 @@ import Testing
     #expect(text == "the map contains the key \"a\" twice")
   }
 
-  @Test func tooDeep() throws {
+  @Test func `too deep`() throws {
     let (value, path, text) = try error { encoder in
       var array = encoder.unkeyedContainer()
       for _ in 0..<600 { array = array.nestedUnkeyedContainer() }
@@ -84,7 +84,7 @@ import Testing
   }
 
   /// The key then has no value, but that is not the cause.
-  @Test func tooDeepUnderAKey() throws {
+  @Test func `too deep under a key`() throws {
     let (value, path, text) = try error { encoder in
       var map = encoder.container(keyedBy: SampleKey.self)
       for _ in 0..<600 { map = map.nestedContainer(keyedBy: SampleKey.self, forKey: .a) }
@@ -96,7 +96,7 @@ import Testing
 
   private enum Level: String, Codable { case low }
 
-  @Test func anOuterContainer() throws {
+  @Test func `an outer container`() throws {
     let (value, path, text) = try error { encoder in
       Scripted.kept = encoder
       var container = encoder.container(keyedBy: SampleKey.self)
@@ -111,7 +111,7 @@ import Testing
     #expect(text == "a container must not be written to while a value inside it is being encoded")
   }
 
-  @Test func afterTheEnd() throws {
+  @Test func `after the end`() throws {
     nonisolated(unsafe) var kept: (any UnkeyedEncodingContainer)?
     _ = try Coding.encoded(Scripted { kept = $0.unkeyedContainer() })
     let error = #expect(throws: EncodingError.self) { try kept?.encode("late") }

@@ -14,7 +14,7 @@ import Testing
 
   private static let old = Old(id: 7, name: "Ada", address: ["a": [1, 2], "b": []], tags: ["x"])
 
-  @Test func aFieldThatWasAdded() throws {
+  @Test func `a field that was added`() throws {
     struct New: Codable, Sendable, Equatable {
       var first: Int?
       var id: Int
@@ -31,7 +31,7 @@ import Testing
       try Coding.decoded([New].self, Coding.encoded([EvolutionTests.old, EvolutionTests.old])) == [value, value])
   }
 
-  @Test func aFieldThatWasLost() throws {
+  @Test func `a field that was lost`() throws {
     struct First: Codable, Sendable, Equatable { var id: Int }
     struct Last: Codable, Sendable, Equatable { var tags: [String] }
     struct Middle: Codable, Sendable, Equatable { var name: String, tags: [String] }
@@ -43,7 +43,7 @@ import Testing
     #expect(try Coding.decoded([None].self, bytes).count == 2)
   }
 
-  @Test func fieldsInAnotherOrder() throws {
+  @Test func `fields in another order`() throws {
     struct New: Codable, Sendable, Equatable {
       var tags: [String]
       var name: String
@@ -57,7 +57,7 @@ import Testing
     #expect(try Coding.decoded([Old].self, Coding.encoded([new])) == [EvolutionTests.old])
   }
 
-  @Test func aFieldThatIsMissingIsNamed() throws {
+  @Test func `a field that is missing is named`() throws {
     struct Inner: Codable { var here = 1 }
     struct Outer: Codable { var list: [[String: Inner]] }
     struct NewInner: Codable { var here: Int, gone: Int }
@@ -75,7 +75,7 @@ import Testing
   }
 
   /// A store's error names its key, and the underlying error names the field.
-  @Test func aStoreNamesItsKeyBesideTheField() async throws {
+  @Test func `a store names its key beside the field`() async throws {
     struct New: Codable, Sendable { var id: Int, email: String }
     let bytes = try Coding.encoded(EvolutionTests.old)
     do {
@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func aValueOfAnotherTypeIsNamed() throws {
+  @Test func `a value of another type is named`() throws {
     struct New: Codable, Sendable { var id: Int, name: String, address: [String: [String]] }
     let error = try #require(throws: DecodingError.self) {
       try Coding.decoded(New.self, Coding.encoded(EvolutionTests.old))
@@ -100,7 +100,7 @@ import Testing
     #expect(context.codingPath.map(\.stringValue) == ["address", "a", "Index 0"])
   }
 
-  @Test func nullForARequiredValue() throws {
+  @Test func `null for a required value`() throws {
     struct Fields: Codable { var a: Int }
     let error = try #require(throws: DecodingError.self) { try Coding.decoded(Fields.self, hex: "a16161f6") }
     guard case .valueNotFound(_, let context) = error else {
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// A map with more fields than a linear search covers.
-  @Test func manyFieldsInAnyOrder() throws {
+  @Test func `many fields in any order`() throws {
     struct Key: CodingKey {
       let stringValue: String
       var intValue: Int? { nil }

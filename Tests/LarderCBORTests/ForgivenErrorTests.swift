@@ -29,7 +29,7 @@ import Testing
   }
 
   /// A type that reads only the keys of a map receives an error for an unreadable key.
-  @Test func unreadableKeys() throws {
+  @Test func `unreadable keys`() throws {
     struct Names: Codable, Sendable, Equatable {
       var names: [String]
       init(from decoder: any Decoder) throws {
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// A type that tries two kinds of dictionaries gets back the one that it wrote, even if it is empty.
-  @Test func triedDictionaries() throws {
+  @Test func `tried dictionaries`() throws {
     enum Either: Codable, Sendable, Equatable {
       case names([String: Int])
       case numbers([Int: Int])
@@ -81,7 +81,7 @@ import Testing
     return Coding.bytes(head) + Array(repeatElement(Coding.bytes(element), count: count).joined())
   }
 
-  @Test func unreadablePartsAreSkipped() throws {
+  @Test func `unreadable parts are skipped`() throws {
     let read = try Coding.decoded([Tolerant].self, ForgivenErrorTests.strange(count: 2))
     #expect(read.map(\.kind) == [.unknown, .unknown])
     #expect(read.map(\.number) == [nil, nil])
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// Sixteen times as many errors take about sixteen times as long, not 256 times.
-  @Test func manyForgivenErrorsTakeLinearTime() throws {
+  @Test func `many forgiven errors take linear time`() throws {
     /// The processor time, so other work on the machine does not matter.
     func now() -> Int {
       var time = timespec()
@@ -110,7 +110,7 @@ import Testing
   }
 
   /// Each error has its own coding path, whatever was requested before.
-  @Test func forgivenErrorsHaveTheirPaths() throws {
+  @Test func `forgiven errors have their paths`() throws {
     struct Asking: Codable, Sendable {
       var paths: [String] = []
 
@@ -149,7 +149,7 @@ import Testing
   }
 
   /// The keys of a truncated map are not kept each time the map is requested.
-  @Test func aTruncatedMapLeavesNothing() throws {
+  @Test func `a truncated map leaves nothing`() throws {
     let bytes = Coding.bytes("a4" + "616101" + "616202" + "6163")
     try bytes.withUnsafeBytes { bytes in
       var reader = CBORReader(bytes)
@@ -177,7 +177,7 @@ import Testing
     }
   }
 
-  @Test func anElementThatFailsLeavesNothing() throws {
+  @Test func `an element that fails leaves nothing`() throws {
     struct Elements: Codable, Sendable {
       init() {}
       init(from decoder: any Decoder) throws {}
@@ -200,7 +200,7 @@ import Testing
     #expect(try Coding.hex(Coding.encoded(Elements())) == "84" + "01" + "6178" + "8102" + "f5")
   }
 
-  @Test func aSingleValueThatFailsLeavesNothing() throws {
+  @Test func `a single value that fails leaves nothing`() throws {
     struct Single: Codable, Sendable {
       init() {}
       init(from decoder: any Decoder) throws {}
@@ -282,7 +282,7 @@ import Testing
     var after: Number
   }
 
-  @Test func anErrorOfAnInnerValueIsForgiven() throws {
+  @Test func `an error of an inner value is forgiven`() throws {
     let broken = Number(-1)
     let written = [
       Numbers(first: Number(1), list: [Number(2), broken, Number(3)], last: broken),

@@ -14,7 +14,7 @@ import Testing
       + "6673636f726573a26161f93e006162fa47c3500068" + "62794e756d626572a201410205427071" + "6373657483010203"
       + "657368617065a166636972636c65a2667261646975730165" + "6c6162656cf6" + "65696e6e657280")
 
-  @Test func mutatedValuesAreHandledSafely() throws {
+  @Test func `mutated values are handled safely`() throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "fuzzing of CBOR")
     var acceptedCount = 0
     for round in 0..<1500 {
@@ -43,7 +43,7 @@ import Testing
 
   /// Length prefixes far beyond the input.
   @Test(arguments: ["5b", "7b", "9b", "bb", "c25b", "c4829b", "d903e9a1059b", "a162696" + "49b", "819b", "a1619b"])
-  func lengthsWithoutBytesTakeNoMemory(_ head: String) throws {
+  func `lengths without bytes take no memory`(_ head: String) throws {
     for length in ["0000000100000000", "00000fffffffffff", "7fffffffffffffff", "8000000000000000", "ffffffffffffffff"] {
       for rest in ["", "00", String(repeating: "00", count: 100)] {
         let bytes = Coding.bytes(head + length + rest)

@@ -24,7 +24,7 @@ extension CodingUserInfoKey {
     }
   }
 
-  @Test func userInfoReachesEveryValue() throws {
+  @Test func `user info reaches every value`() throws {
     let options = CBOROptions(userInfo: [.author: "Ada"])
     let signed = Signed(author: "")
     let values: CBORCodec<[String: [Signed?]]> = .cbor(options: options)
@@ -84,7 +84,7 @@ extension CodingUserInfoKey {
   }
 
   /// The next value may use the state of a kept coder, on another thread.
-  @Test func aKeptCoderHasNoUserInfoOfTheNextValue() throws {
+  @Test func `a kept coder has no user info of the next value`() throws {
     let kept = KeptCoders()
     let codec: CBORCodec<Keeping> = .cbor(options: CBOROptions(userInfo: [.author: kept]))
     for _ in 0..<2 { _ = try Coding.decoded(Coding.encoded(Keeping(), codec), codec) }
@@ -92,7 +92,7 @@ extension CodingUserInfoKey {
     #expect(try #require(kept.encoder).userInfo.isEmpty)
   }
 
-  @Test func keysAreSorted() throws {
+  @Test func `keys are sorted`() throws {
     struct Inner: Codable, Sendable, Equatable { var bb = 1, b = [["z": 1, "y": 2]], a: Int? = 3 }
     struct Fields: Codable, Sendable, Equatable { var z = Inner(), a = [Inner()], last = [1: Inner()] }
     let sorted: CBORCodec<Fields> = .cbor(options: CBOROptions(sortsKeys: true))

@@ -68,7 +68,7 @@ import Testing
     ]
   }
 
-  @Test func theTableIsAccurate() throws {
+  @Test func `the table is accurate`() throws {
     let guide = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../Modules/Codecs/LarderCBOR/LarderCBOR.docc/CBOR.md")
     let lines = try String(contentsOf: guide, encoding: .utf8).components(separatedBy: "\n")
@@ -102,7 +102,7 @@ import Testing
     ("d903e9a10582250b", "Double"), ("d903e9a10100", "[Int: Int]"), ("c4820103", "[Int]"), ("c5820103", "[Int]"),
     ("c5820103", "Double"), ("c249010000000000000000", "Data"), ("c249010000000000000000", "[UInt8]"),
     ("c249010000000000000000", "Double"), ("c4820103", "Int"), ("c249010000000000000000", "[Int]"), ("c100", "Bool"),
-  ]) func taggedItemsAreNotReadAsTheirContent(_ hex: String, _ type: String) throws {
+  ]) func `tagged items are not read as their content`(_ hex: String, _ type: String) throws {
     let types: [String: (String) throws -> Any] = [
       "Double": { try Coding.decoded([Double].self, hex: $0) }, "Int": { try Coding.decoded([Int].self, hex: $0) },
       "Float": { try Coding.decoded([Float].self, hex: $0) }, "Int128": { try Coding.decoded([Int128].self, hex: $0) },
@@ -122,7 +122,7 @@ import Testing
   }
 
   /// A keyed container cannot show keys that are neither text nor numbers, so it refuses the whole map.
-  @Test func mapsWithOtherKeysAreNotPartlyRead() throws {
+  @Test func `maps with other keys are not partly read`() throws {
     struct Wrapper: Codable {
       var value: [String: Int]
       init(from decoder: any Decoder) throws { value = try [String: Int](from: decoder) }
@@ -144,7 +144,7 @@ import Testing
   }
 
   /// The deepest level that can be written is read, whatever item is there.
-  @Test func tagsAtTheDeepestLevel() throws {
+  @Test func `tags at the deepest level`() throws {
     indirect enum Deep<Value: Codable & Sendable & Equatable>: Codable, Sendable, Equatable {
       case end(Value)
       case array(Deep, Int)

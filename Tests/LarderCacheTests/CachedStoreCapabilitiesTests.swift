@@ -13,7 +13,7 @@ import Testing
     probe = ProbedStore(base: memory)
   }
 
-  @Test func theCapabilitiesOfTheBaseStayReachable() async throws {
+  @Test func `the capabilities of the base stay reachable`() async throws {
     let store = probe.faulty().cached()
     try await store.setValue(1, forKey: "a")
     #expect(try await store.touch("a", timeToLive: .after(.seconds(5))))
@@ -25,7 +25,7 @@ import Testing
     await expectStoreError(.invalidKey) { try await store.touch("") }
   }
 
-  @Test func touchingAnEntryRemovesItFromTheCache() async throws {
+  @Test func `touching an entry removes it from the cache`() async throws {
     let store = probe.cached()
     try await store.apply([.set("a", 1), .set("b", 1)])
     try memory.apply([.remove("a")])
@@ -33,7 +33,7 @@ import Testing
     #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, 1])
   }
 
-  @Test func purgingRemovesEntriesThatMayHaveExpired() async throws {
+  @Test func `purging removes entries that may have expired`() async throws {
     let store = probe.cached()
     try await store.setValue(1, forKey: "a")
     try await store.touch("a", timeToLive: .after(.seconds(5)))
@@ -42,14 +42,14 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func anExpiredEntryIsRemovedFromTheCache() async throws {
+  @Test func `an expired entry is removed from the cache`() async throws {
     let store = probe.cached()
     try await store.setValue(1, forKey: "a")
     #expect(try await store.remainingTime(forKey: "a") == nil)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
   }
 
-  @Test func aTouchInProgressMakesTheKeyBusy() async throws {
+  @Test func `a touch in progress makes the key busy`() async throws {
     let base = probe.faulty()
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
@@ -62,7 +62,7 @@ import Testing
     #expect(try await touch.value)
   }
 
-  @Test func entriesCanBeInvalidatedThroughAStack() async throws {
+  @Test func `entries can be invalidated through a stack`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let cache = bytes.cached()
     let store = cache.faulty().typed(Int.self, prefix: "n/", codec: .json())
@@ -78,7 +78,7 @@ import Testing
     expectStoreError(.closed) { try store.invalidate("a") }
   }
 
-  @Test func theCapabilitiesOfAStoreOfBytesReachThroughACacheAndAView() async throws {
+  @Test func `the capabilities of a store of bytes reach through a cache and a view`() async throws {
     let probe = ProbedStore(base: MemoryStore<[UInt8]>())
     let store = probe.cached().typed(Int.self, prefix: "n/", codec: .json())
     try await store.setValue(1, forKey: "a")

@@ -43,16 +43,19 @@ import Testing
       rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)
   }
 
-  @Test(arguments: variants.indices) func everyHistoryIsLinearizable(_ variant: Int) async throws {
+  @Test(arguments: variants.indices) func `every history is linearizable`(_ variant: Int) async throws {
     try await run(variant, mayFail: false)
   }
 
   /// The reports of the cache's own writes.
-  @Test(arguments: variants.indices) func everyHistoryIsLinearizableOverAnObservableBase(_ variant: Int) async throws {
+  @Test(arguments: variants.indices) func `every history is linearizable over an observable base`(_ variant: Int)
+    async throws
+  {
     try await run(variant, over: { MemoryStore<Int>().observable() }, mayFail: variant == 2)
   }
 
-  @Test(arguments: variants.indices) func everyHistoryIsLinearizableIfTheBaseFails(_ variant: Int) async throws {
+  @Test(arguments: variants.indices) func `every history is linearizable if the base fails`(_ variant: Int) async throws
+  {
     try await run(variant, mayFail: true)
   }
 }

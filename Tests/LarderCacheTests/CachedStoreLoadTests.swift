@@ -29,7 +29,7 @@ import TestSupport
   // MARK: Several keys
 
   @Test(arguments: [["a"], ["a", "b"]] as [[StoreKey]])
-  func tasksThatMissTheSameKeysShareOneLoad(_ keys: [StoreKey]) async throws {
+  func `tasks that miss the same keys share one load`(_ keys: [StoreKey]) async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     for operation in [.value, .values] as [StoreOperation] { base.schedule(.suspension(.before), on: operation) }
@@ -45,7 +45,7 @@ import TestSupport
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReadOfSeveralKeysJoinsLoadsAndLoadsTheOtherKeys() async throws {
+  @Test func `a read of several keys joins loads and loads the other keys`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let probe = ProbedStore(base: memory)
     let base = probe.faulty()
@@ -61,7 +61,7 @@ import TestSupport
     #expect(probe.requests.sorted { $0.count < $1.count } == [["a"], ["c", "b"]])
   }
 
-  @Test func aJoinedLoadThatAWriteOvertakesIsNotPartOfASnapshot() async throws {
+  @Test func `a joined load that a write overtakes is not part of a snapshot`() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     let store = base.cached()
     base.schedule(.suspension(.after), on: .value)
@@ -79,7 +79,7 @@ import TestSupport
     #expect(store.cache.isIdle)
   }
 
-  @Test func aCancelledReaderOfSeveralKeysLeavesTheLoadToOthers() async throws {
+  @Test func `a cancelled reader of several keys leaves the load to others`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     base.schedule(.suspension(.before), on: .values)
@@ -114,7 +114,7 @@ import TestSupport
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]])
-  func readersOfAFailedLoadDoNotReadTheBaseAgain(_ keys: [StoreKey]) async throws {
+  func `readers of a failed load do not read the base again`(_ keys: [StoreKey]) async throws {
     let store = base.cached()
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base, failing: true)
     for task in [leader] + joiners { await expectStoreError(.timedOut) { try await task.value } }
@@ -124,7 +124,7 @@ import TestSupport
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
-  func readersWhoseLoadFailedByAnotherKeyShareANewLoad(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+  func `readers whose load failed by another key share a new load`(_ keys: [StoreKey], _ namesKey: Bool) async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let base = DamagedStore(memory, from: "a", to: "b", namesKey: namesKey).faulty()
     let store = base.cached()
@@ -138,7 +138,7 @@ import TestSupport
   }
 
   @Test(arguments: [["b"], ["b", "c"]] as [[StoreKey]], [true, false])
-  func readersWhoseLoadFailedByTheirKeyGetTheError(_ keys: [StoreKey], _ namesKey: Bool) async throws {
+  func `readers whose load failed by their key get the error`(_ keys: [StoreKey], _ namesKey: Bool) async throws {
     let base = DamagedStore(memory, from: "b", to: "c", namesKey: namesKey).faulty()
     let store = base.cached()
     let (leader, joiners) = try await joinLoad(of: keys, from: store, over: base)
@@ -175,7 +175,7 @@ import TestSupport
     }
   }
 
-  @Test func aReaderDoesNotWaitForABackgroundLoadThatNeverSuspends() async throws {
+  @Test func `a reader does not wait for a background load that never suspends`() async throws {
     let base = BlockingStore(base: memory)
     let store = base.cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
@@ -190,7 +190,7 @@ import TestSupport
     #expect(store.statistics().loads == 2)
   }
 
-  @Test func aFailingBaseIsNotReadAgainImmediately() async throws {
+  @Test func `a failing base is not read again immediately`() async throws {
     let store = base.cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1)])
     clock.advance(by: .seconds(10))
@@ -211,7 +211,7 @@ import TestSupport
   }
 
   @Test(arguments: [["a"], ["a", "b", "c"]] as [[StoreKey]], [.corrupted, .keyUnavailable] as [StoreError.Code])
-  func anUnreadableKeyDoesNotPreventOtherLoads(_ first: [StoreKey], _ code: StoreError.Code) async throws {
+  func `an unreadable key does not prevent other loads`(_ first: [StoreKey], _ code: StoreError.Code) async throws {
     let store = DamagedStore(memory, from: "a", to: "b", code: code).cached(refreshing, clock: clock)
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try memory.apply([.set("b", 2), .set("c", 2)])
@@ -228,7 +228,7 @@ import TestSupport
     #expect(store.statistics().loadFailures == 2)
   }
 
-  @Test func manyUnreadableKeysSuspendLoadsForAWhile() async throws {
+  @Test func `many unreadable keys suspend loads for a while`() async throws {
     let store = DamagedStore(memory, from: "a", to: "b").cached(refreshing, clock: clock)
     let damaged = (0..<100).map { StoreKey("a\($0)") }
     try await store.apply(ChangeBatch((damaged + ["z"]).map { .set($0, 1) }))
@@ -246,7 +246,7 @@ import TestSupport
     #expect(try await store.value(forKey: "z", policy: .cacheOnly) == 2)
   }
 
-  @Test func aReaderOfAnEntryThatIsRefreshingStartsNoTask() async throws {
+  @Test func `a reader of an entry that is refreshing starts no task`() async throws {
     let testTask = withUnsafeCurrentTask { $0?.hashValue }
     let others = Locked(0)
     let clock = AskedClock(clock: clock) {
@@ -292,7 +292,7 @@ import TestSupport
     }
   }
 
-  @Test func aLoadKeepsTheTaskLocalsOfItsFirstReader() async throws {
+  @Test func `a load keeps the task locals of its first reader`() async throws {
     let base = CallerStore(base: base)
     let store = base.cached(refreshing, clock: clock)
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
@@ -304,7 +304,7 @@ import TestSupport
     #expect(base.callers.withLock { $0 } == ["Ada", "Bob", "Eve"])
   }
 
-  @Test func aReaderOfHigherPriorityEscalatesTheLoadItJoins() async throws {
+  @Test func `a reader of higher priority escalates the load it joins`() async throws {
     let base = CallerStore(base: base)
     let store = base.cached()
     base.base.schedule(.suspension(.before), on: .value)

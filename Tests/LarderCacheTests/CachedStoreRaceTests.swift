@@ -61,7 +61,7 @@ import TestSupport
 
   // MARK: Fills and writes
 
-  @Test func aLoadOvertakenByAWriteIsNotCached() async throws {
+  @Test func `a load overtaken by a write is not cached`() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     try await store.setValue(2, forKey: "a")
@@ -72,7 +72,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func aLoadDoesNotReplaceALaterWrite() async throws {
+  @Test func `a load does not replace a later write`() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     try await store.setValue(2, forKey: "a")
@@ -81,7 +81,7 @@ import TestSupport
     #expect(try await cached == 2)
   }
 
-  @Test func aReadOfSeveralKeysOvertakenByAWriteIsNotCached() async throws {
+  @Test func `a read of several keys overtaken by a write is not cached`() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     base.schedule(.suspension(.after), on: .values)
     let read = Task { [store] in try await store.values(forKeys: ["a", "b"]) }
@@ -93,7 +93,7 @@ import TestSupport
     #expect(try await store.values(forKeys: ["a", "b"], policy: .cacheOnly) == [nil, 1])
   }
 
-  @Test func valuesReadDuringAWriteAreNotCached() async throws {
+  @Test func `values read during a write are not cached`() async throws {
     try memory.apply([.set("a", 1)])
     let write = try await beginWrite(2, .before)
     // It has read the old value, and ends after the new one is in the base.
@@ -105,7 +105,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func readsDuringAWriteGoToTheBase() async throws {
+  @Test func `reads during a write go to the base`() async throws {
     try memory.apply([.set("a", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     let write = try await beginWrite(2, .after)
@@ -118,7 +118,7 @@ import TestSupport
     #expect(try await cached == 2)
   }
 
-  @Test func concurrentWritersDoNotCacheTheirValues() async throws {
+  @Test func `concurrent writers do not cache their values`() async throws {
     let first = try await beginWrite(1, .before)
     let second = try await beginWrite(2, .after)
     base.resume()
@@ -128,7 +128,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == memory.value(forKey: "a"))
   }
 
-  @Test func aWriterOvertakenByARangeRemovalDoesNotCacheItsValue() async throws {
+  @Test func `a writer overtaken by a range removal does not cache its value`() async throws {
     let write = try await beginWrite(1, .after)
     try await store.removeAll(in: .prefix("a"))
     base.resume()
@@ -136,7 +136,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func aWriterDuringARangeRemovalDoesNotCacheItsValue() async throws {
+  @Test func `a writer during a range removal does not cache its value`() async throws {
     base.schedule(.suspension(.before), on: .apply)
     let removal = Task { [store] in try await store.removeAll() }
     try await base.waitForSuspended()
@@ -147,7 +147,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func readsDuringARangeRemovalGoToTheBaseAndCacheNothing() async throws {
+  @Test func `reads during a range removal go to the base and cache nothing`() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.values(forKeys: ["a", "b"]) == [1, 1])
     base.schedule(.suspension(.before), on: .apply)
@@ -160,7 +160,7 @@ import TestSupport
     #expect(try await store.value(forKey: "b", policy: .cacheOnly) == 1)
   }
 
-  @Test func aLoadOvertakenByAnUpdateDoesNotUndoIt() async throws {
+  @Test func `a load overtaken by an update does not undo it`() async throws {
     try memory.apply([.set("a", 1)])
     let read = try await beginRead(.after)
     #expect(try await store.update("a") { slot in slot.map { slot = $0 + 1 } } != nil)
@@ -171,7 +171,7 @@ import TestSupport
 
   // MARK: Failed writes
 
-  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedWriteLeavesNoUncommittedValue(
+  @Test(arguments: [StoreFault.Moment.before, .after]) func `a failed write leaves no uncommitted value`(
     _ moment: StoreFault.Moment
   ) async throws {
     try await store.setValue(1, forKey: "a")
@@ -184,7 +184,7 @@ import TestSupport
     #expect(try await cached == value)
   }
 
-  @Test(arguments: [StoreFault.Moment.before, .after]) func aFailedRemovalLeavesNoStaleEntry(
+  @Test(arguments: [StoreFault.Moment.before, .after]) func `a failed removal leaves no stale entry`(
     _ moment: StoreFault.Moment
   ) async throws {
     try await store.apply([.set("a", 1), .set("b", 1)])
@@ -194,7 +194,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == memory.value(forKey: "a"))
   }
 
-  @Test func anAbandonedUpdateLeavesNoChangesOfItsBody() async throws {
+  @Test func `an abandoned update leaves no changes of its body`() async throws {
     struct Abandonment: Error {}
     try await store.setValue(1, forKey: "a")
     await #expect(throws: Abandonment.self) {
@@ -206,7 +206,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 1)
   }
 
-  @Test func anUpdateWithAFailedCommitLeavesNoUncommittedValue() async throws {
+  @Test func `an update with a failed commit leaves no uncommitted value`() async throws {
     try await store.setValue(1, forKey: "a")
     base.schedule(.error(.timedOut, .after), on: .update)
     await expectStoreError(.timedOut) { try await store.update("a") { $0 = 2 } }
@@ -216,7 +216,7 @@ import TestSupport
 
   // MARK: Snapshots
 
-  @Test func aReadOfSeveralKeysIsOneSnapshot() async throws {
+  @Test func `a read of several keys is one snapshot`() async throws {
     try memory.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     // One key comes from the cache, the other from the base, and both are written in between.
@@ -230,7 +230,7 @@ import TestSupport
 
   // MARK: Shared loads
 
-  @Test func readersAfterAWriteDoNotJoinAnEarlierLoad() async throws {
+  @Test func `readers after a write do not join an earlier load`() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     base.schedule(.error(.timedOut, .after), on: .apply)
@@ -241,7 +241,7 @@ import TestSupport
     #expect(try await cached == 2)
   }
 
-  @Test func readersAfterARangeRemovalDoNotJoinAnEarlierLoad() async throws {
+  @Test func `readers after a range removal do not join an earlier load`() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try await store.removeAll()
@@ -251,7 +251,7 @@ import TestSupport
     #expect(try await cached == nil)
   }
 
-  @Test func readersAfterAnInvalidationDoNotJoinAnEarlierLoad() async throws {
+  @Test func `readers after an invalidation do not join an earlier load`() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -262,7 +262,7 @@ import TestSupport
     #expect(try await cached == 2)
   }
 
-  @Test func aLoadFromBeforeAFullInvalidationIsNotCached() async throws {
+  @Test func `a load from before a full invalidation is not cached`() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -272,7 +272,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func aLoadFromBeforeAReloadDoesNotReplaceItsEntry() async throws {
+  @Test func `a load from before a reload does not replace its entry`() async throws {
     try memory.apply([.set("a", 1)])
     let early = try await beginRead(.after)
     try memory.apply([.set("a", 2)])
@@ -282,7 +282,7 @@ import TestSupport
     #expect(try await cached == 2)
   }
 
-  @Test func aWriterDoesNotReplaceALaterReload() async throws {
+  @Test func `a writer does not replace a later reload`() async throws {
     let write = try await beginWrite(1, .after)
     try memory.apply([.set("a", 2)])
     #expect(try await store.value(forKey: "a", policy: .reload) == 2)
@@ -291,7 +291,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func aRefreshOvertakenByAWriteIsNotCached() async throws {
+  @Test func `a refresh overtaken by a write is not cached`() async throws {
     let clock = ManualClock()
     var configuration = CachedStoreConfiguration<Int>()
     configuration.refreshAfter = .seconds(1)
@@ -310,7 +310,7 @@ import TestSupport
 
   // MARK: Waiting
 
-  @Test func tenThousandMissesOfOneKeyShareOneLoad() async throws {
+  @Test func `ten thousand misses of one key share one load`() async throws {
     try memory.apply([.set("a", 1)])
     let before = base.operationCount
     base.schedule(.yields(upTo: 100), probability: 1)
@@ -323,7 +323,7 @@ import TestSupport
     #expect(store.statistics().hits + store.statistics().misses == 10_000)
   }
 
-  @Test func aReaderThatStartsALoadLooksInTheCacheAgain() async throws {
+  @Test func `a reader that starts a load looks in the cache again`() async throws {
     try memory.apply([.set("a", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     // A reader may have looked in the cache before that load ended.
@@ -332,7 +332,7 @@ import TestSupport
     #expect(store.cache.isIdle)
   }
 
-  @Test func cancelledReadersLeaveImmediatelyAndTheLoadContinues() async throws {
+  @Test func `cancelled readers leave immediately and the load continues`() async throws {
     try memory.apply([.set("a", 1)])
     let leader = try await beginRead(.before)
     let joiners = (0..<3).map { _ in Task { [store] in try await store.value(forKey: "a") } }
@@ -350,7 +350,7 @@ import TestSupport
     #expect(base.operationCount == 1)
   }
 
-  @Test func aLoadIsCachedEvenIfAllReadersHaveLeft() async throws {
+  @Test func `a load is cached even if all readers have left`() async throws {
     try memory.apply([.set("a", 1)])
     let leader = try await beginRead(.before)
     leader.cancel()
@@ -360,7 +360,7 @@ import TestSupport
     #expect(base.operationCount == 1)
   }
 
-  @Test func anErrorReachesAllWaitersAndIsNotCached() async throws {
+  @Test func `an error reaches all waiters and is not cached`() async throws {
     try memory.apply([.set("a", 1)])
     base.schedule(.suspension(.after), on: .value)
     base.schedule(.error(.ioFailed, .after), on: .value)
@@ -374,7 +374,7 @@ import TestSupport
     #expect(store.statistics().loadFailures == 1)
   }
 
-  @Test func anErrorIsNotCachedAsAMissingKey() async throws {
+  @Test func `an error is not cached as a missing key`() async throws {
     try memory.apply([.set("a", 1)])
     var configuration = CachedStoreConfiguration<Int>()
     configuration.negativeTimeToLive = .seconds(60)

@@ -15,7 +15,7 @@ extension CachedStoreRaceTests {
     return reload
   }
 
-  @Test(arguments: [false, true]) func aReloadOvertakenByAnotherRemovesOlderEntries(
+  @Test(arguments: [false, true]) func `a reload overtaken by another removes older entries`(
     _ fails: Bool
   ) async throws {
     try await store.setValue(1, forKey: "a")
@@ -36,7 +36,7 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadDoesNotReplaceTheEntryOfALaterRead() async throws {
+  @Test func `a reload does not replace the entry of a later read`() async throws {
     try memory.apply([.set("a", 1)])
     let late = try await beginRead(.before, policy: .reload)
     // It reads the base before the other reload does, and ends after it.
@@ -50,7 +50,7 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadOfSeveralKeysRemovesOlderEntries() async throws {
+  @Test func `a reload of several keys removes older entries`() async throws {
     try await store.apply([.set("a", 1), .set("b", 1)])
     try memory.apply([.set("a", 2), .set("b", 2)])
     let both = try await beginReloadOfTwo(.after)
@@ -63,7 +63,7 @@ extension CachedStoreRaceTests {
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReloadDuringAWriteLeavesNoOlderEntry() async throws {
+  @Test func `a reload during a write leaves no older entry`() async throws {
     try await store.setValue(1, forKey: "a")
     let write = try await beginWrite(2, .after)
     try memory.apply([.set("a", 3)])

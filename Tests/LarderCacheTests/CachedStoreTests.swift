@@ -21,7 +21,7 @@ import TestSupport
 
   // MARK: Reading and writing
 
-  @Test func readsComeFromTheBaseOnceAndThenFromMemory() async throws {
+  @Test func `reads come from the base once and then from memory`() async throws {
     try memory.apply([.set("a", 1)])
     let store = base.cached()
     for _ in 1...3 { #expect(try await store.value(forKey: "a") == 1) }
@@ -32,7 +32,7 @@ import TestSupport
     #expect(store.statistics().hitRatio > 0.66)
   }
 
-  @Test func writtenValuesAreReadFromMemory() async throws {
+  @Test func `written values are read from memory`() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 1), .removeAll(.all), .set("c", 1), .set("c", 3), .set("d", 4), .remove("d")])
@@ -43,7 +43,7 @@ import TestSupport
     #expect(try await store.values(forKeys: keys) == memory.values(forKeys: keys))
   }
 
-  @Test func aDiscardedUpdateLeavesTheCacheAsItWas() async throws {
+  @Test func `a discarded update leaves the cache as it was`() async throws {
     try memory.apply([.set("a", 1)])
     let store = base.cached()
     #expect(try await store.value(forKey: "a") == 1)
@@ -55,7 +55,7 @@ import TestSupport
     #expect(try await store.values(forKeys: ["a", "b"]) == [1, nil])
   }
 
-  @Test func onlyTheLastRunOfAnUpdateBodyCounts() async throws {
+  @Test func `only the last run of an update body counts`() async throws {
     let store = RepeatingStore(base: memory).cached()
     let runs = Locked(0)
     try await store.update("a") { slot in
@@ -68,7 +68,7 @@ import TestSupport
     #expect(try memory.value(forKey: "a") == 2)
   }
 
-  @Test func aReadOfSeveralKeysLoadsOnlyTheMissingOnes() async throws {
+  @Test func `a read of several keys loads only the missing ones`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     let probe = ProbedStore(base: memory)
     let store = probe.cached()
@@ -84,7 +84,7 @@ import TestSupport
     #expect(store.statistics().misses == 5)
   }
 
-  @Test func scansPassThroughAndCacheNothing() async throws {
+  @Test func `scans pass through and cache nothing`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     #expect(try await store.entries(in: .all, limit: 1, order: .descending).map(\.value) == [2])
@@ -95,7 +95,7 @@ import TestSupport
 
   // MARK: Policies
 
-  @Test func cacheOnlyReadsNeverReachTheBase() async throws {
+  @Test func `cache only reads never reach the base`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached(configuration { $0.refreshAfter = .seconds(1) }, clock: clock)
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
@@ -107,7 +107,7 @@ import TestSupport
     #expect(base.operationCount == 1)
   }
 
-  @Test func reloadingSkipsTheCacheAndRefreshesIt() async throws {
+  @Test func `reloading skips the cache and refreshes it`() async throws {
     let store = base.cached()
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try memory.apply([.set("a", 2), .set("b", 2), .remove("c")])
@@ -118,7 +118,7 @@ import TestSupport
     #expect(store.statistics().misses == 4)
   }
 
-  @Test func aFailedReloadLeavesTheEntry() async throws {
+  @Test func `a failed reload leaves the entry`() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     base.schedule(.error(.ioFailed), on: .value)
@@ -126,7 +126,7 @@ import TestSupport
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 1)
   }
 
-  @Test func anEntryInUseIsRefreshedBeforeItExpires() async throws {
+  @Test func `an entry in use is refreshed before it Expires`() async throws {
     let configuration = configuration {
       $0.timeToLive = .afterWrite(.seconds(10))
       $0.refreshAfter = .seconds(8)
@@ -142,7 +142,7 @@ import TestSupport
     #expect(store.statistics().loads == 1)
   }
 
-  @Test func aFailedRefreshLeavesTheEntryAndIsCounted() async throws {
+  @Test func `a failed refresh leaves the entry and is counted`() async throws {
     let store = base.cached(configuration { $0.refreshAfter = .seconds(8) }, clock: clock)
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(8))
@@ -154,13 +154,13 @@ import TestSupport
 
   // MARK: Missing keys
 
-  @Test func missingKeysAreNotCachedByDefault() async throws {
+  @Test func `missing keys are not cached by default`() async throws {
     let store = base.cached()
     for _ in 1...2 { #expect(try await store.value(forKey: "a") == nil) }
     #expect(base.operationCount == 2)
   }
 
-  @Test func missingKeysAreCachedForTheNegativeTimeToLive() async throws {
+  @Test func `missing keys are cached for the negative time to live`() async throws {
     let configuration = configuration {
       $0.timeToLive = .afterWrite(.seconds(60))
       $0.negativeTimeToLive = .seconds(5)
@@ -186,14 +186,14 @@ import TestSupport
 
   // MARK: Limits
 
-  @Test func aFullCacheEvictsEntries() async throws {
+  @Test func `a full cache evicts entries`() async throws {
     let store = base.cached(CachedStoreConfiguration(entryLimit: 10))
     for number in 0..<100 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
     #expect(store.statistics().evictions >= 80)
     for number in 0..<100 { #expect(try await store.value(forKey: StoreKey(integer: number)) == number) }
   }
 
-  @Test func anOversizedValueEvictsNothingElseAndLeavesNoOldValue() async throws {
+  @Test func `an oversized value evicts nothing else and leaves no old value`() async throws {
     let store = base.cached(CachedStoreConfiguration(costLimit: 10) { _, value in value })
     try await store.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     try await store.setValue(11, forKey: "b")
@@ -202,7 +202,7 @@ import TestSupport
     #expect(store.statistics().evictions == 0)
   }
 
-  @Test func aRefusedFillDoesNotFailTheRead() async throws {
+  @Test func `a refused fill does not fail the read`() async throws {
     try memory.apply([.set("a", 11)])
     for configuration in [
       CachedStoreConfiguration<Int>(entryLimit: 0), CachedStoreConfiguration(costLimit: 10) { _, value in value },
@@ -213,7 +213,7 @@ import TestSupport
     }
   }
 
-  @Test func aValueMayCallTheStoreInItsDeinitializer() async throws {
+  @Test func `a value may call the store in its deinitializer`() async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -254,7 +254,7 @@ import TestSupport
 
   // MARK: Lifecycle
 
-  @Test func closingWaitsForLoadsAndClosesTheBase() async throws {
+  @Test func `closing waits for loads and closes the base`() async throws {
     try memory.apply([.set("a", 1)])
     let store = base.cached()
     base.schedule(.suspension(.after), on: .value)
@@ -270,7 +270,7 @@ import TestSupport
     expectStoreError(.closed) { try memory.count(in: .all) }
   }
 
-  @Test func afterClosingEverythingIsRefused() async throws {
+  @Test func `after closing everything is refused`() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.close()
@@ -285,7 +285,7 @@ import TestSupport
 
   // MARK: Cancellation
 
-  @Test func aCancelledTaskReadsCachedEntries() async throws {
+  @Test func `a cancelled task reads cached entries`() async throws {
     try memory.apply([.set("a", 1), .set("b", 2)])
     let store = base.cached()
     #expect(try await store.value(forKey: "a") == 1)
@@ -298,12 +298,12 @@ import TestSupport
 
   // MARK: Descriptions
 
-  @Test func itsDescriptionNestsItsBase() {
+  @Test func `its description nests its base`() {
     #expect("\(base.cached())" == "CachedStore[FaultyStore[MemoryStore(memory)]]")
     #expect("\(memory.cached().cached())" == "CachedStore[CachedStore[MemoryStore(memory)]]")
   }
 
-  @Test func itForwardsThePropertiesOfTheBase() {
+  @Test func `it forwards the properties of the base`() {
     let information = StoreInformation(
       name: "named", durability: .volatile, sharing: .betweenProcesses, maximumKeyLength: 5, maximumValueSize: 6)
     let store = ProbedStore(base: memory, information: information).cached()

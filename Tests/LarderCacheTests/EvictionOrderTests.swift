@@ -40,23 +40,23 @@ import Testing
   /// Three uses of each key in quick succession.
   private static let bursts: [UInt32] = (0..<60_000 as Range<UInt32>).map { $0 / 300 * 100 + $0 % 100 }
 
-  @Test func theAdaptiveOrderKeepsAPartOfALoop() {
+  @Test func `the adaptive order keeps a part of a loop`() {
     #expect(Self.hits(of: Self.loop, entries: 300, .lru) == 0)
     #expect(Self.hits(of: Self.loop, entries: 300, .adaptive) > 36_000)
   }
 
-  @Test func theAdaptiveOrderKeepsRecentKeysIfThatHelps() {
+  @Test func `the adaptive order keeps recent keys if that helps`() {
     #expect(Self.hits(of: Self.bursts, entries: 300, .lru) == 40_000)
     #expect(Self.hits(of: Self.bursts, entries: 300, .adaptive) > 39_000)
   }
 
-  @Test func theWindowFollowsAWorkloadThatChangesTwice() {
+  @Test func `the window follows a workload that changes twice`() {
     let keys = Self.bursts + Self.loop.map { $0 + 1_000_000 } + Self.bursts.map { $0 + 2_000_000 }
     // With a window of one size, the best result is one of the two workloads.
     #expect(Self.hits(of: keys, entries: 300, .adaptive) > 110_000)
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func aReadOfAFreeSlotIsIgnored(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func `a read of a free slot is ignored`(_ policy: EvictionPolicy) {
     var order = Self.order(policy, 10)
     let slot = order.freeSlot
     order.insert(hash: 3, cost: 1)
@@ -67,7 +67,7 @@ import Testing
     #expect(order.nextVictim() == .none)
   }
 
-  @Test func memoryForSlotsGrowsAndNeverMoves() {
+  @Test func `memory for slots grows and never moves`() {
     let numbers = SlotArray<Int>()
     var places: [UnsafeMutablePointer<Int>] = []
     for number in 0..<100_000 {

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderCache
 
 @Suite struct FrequencySketchTests {
-  @Test func countsUpToFifteen() {
+  @Test func `counts up to fifteen`() {
     var sketch = FrequencySketch(capacity: 1000)
     sketch.reserve(1000)
     for count in 0..<20 {
@@ -14,7 +14,7 @@ import Testing
     #expect(sketch.estimate(8) == 0)
   }
 
-  @Test func estimatesAreSeldomWrongForTheRelevantKeys() {
+  @Test func `estimates are seldom wrong for the relevant keys`() {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "isSeldomWrong")
     var sketch = FrequencySketch(capacity: 1000)
@@ -29,7 +29,7 @@ import Testing
     #expect(tooLow == 0, "LARDER_SEED=\(seed)")
   }
 
-  @Test func growingKeepsTheCounts() {
+  @Test func `growing keeps the counts`() {
     var sketch = FrequencySketch(capacity: 10_000)
     for hash in 0..<100 as Range<UInt32> {
       for _ in 0..<hash % 10 { sketch.increment(hash &* 0x9E37_79B1) }
@@ -43,7 +43,7 @@ import Testing
     #expect((1000..<1100 as Range<UInt32>).allSatisfy { sketch.estimate($0 &* 0x9E37_79B1) >= 10 })
   }
 
-  @Test func neighboursDoNotShareCounters() {
+  @Test func `neighbours do not share counters`() {
     var sketch = FrequencySketch(capacity: 1000)
     sketch.reserve(1000)
     for hash in 0..<100 as Range<UInt32> {
@@ -52,7 +52,7 @@ import Testing
     #expect((100..<1000 as Range<UInt32>).count { sketch.estimate($0 << 20) > 0 } < 20)
   }
 
-  @Test func halvesCountsAfterASample() {
+  @Test func `halves counts after a sample`() {
     var sketch = FrequencySketch(capacity: 100)
     for _ in 0..<12 { sketch.increment(1) }
     // A sample is twenty uses per entry. After that, each use halves a part of the counters.

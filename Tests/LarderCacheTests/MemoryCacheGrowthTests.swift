@@ -5,7 +5,7 @@ import Testing
 
 /// The memory of a cache as it is filled, and its cost.
 @Suite struct MemoryCacheGrowthTests {
-  @Test func anyLimitIsAccepted() {
+  @Test func `any limit is accepted`() {
     for (entryLimit, costLimit) in [(Int.max, nil), (.max, .max), (nil, .max), (1 << 30, 10)] as [(Int?, Int?)] {
       let cache = MemoryCache<Int, Int>(entryLimit: entryLimit, costLimit: costLimit, cost: { _, value in value })
       for number in 0..<100 { cache.setValue(number % 3, forKey: number) }
@@ -15,14 +15,14 @@ import Testing
     #expect(MemoryCache<Int, Int>().entryLimit == 10_000)
   }
 
-  @Test func aCostLimitDoesNotLimitTheCount() {
+  @Test func `a cost limit does not limit the count`() {
     let cache = MemoryCache<Int, Int>(costLimit: 50_000, cost: { _, _ in 1 })
     for number in 0..<60_000 { cache.setValue(number, forKey: number) }
     #expect(cache.count == 50_000)
     #expect((0..<60_000).count { cache.peekValue(forKey: $0) == $0 } == 50_000)
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func growsAsItIsFilled(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func `grows as it is filled`(_ policy: EvictionPolicy) {
     let cache = MemoryCache<Int, Int>(entryLimit: 100_000, policy: policy)
     for round in 0..<2 {
       for number in 0..<100_000 { cache.setValue(number + round, forKey: number) }
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// The cost of a write does not depend on the number of stripes, which concurrent readers use.
-  @Test(arguments: [5000, 100_000]) func aWriteProcessesTheReadsOfAtMostTwoStripes(_ entryLimit: Int) {
+  @Test(arguments: [5000, 100_000]) func `a write processes the reads of at most two stripes`(_ entryLimit: Int) {
     let cache = MemoryCache<Int, Int>(entryLimit: entryLimit)
     for number in 0..<entryLimit { cache.setValue(number, forKey: number) }
     func stripesWithReads() -> Int {

@@ -26,7 +26,7 @@ import Testing
 
   // MARK: One value
 
-  @Test(arguments: EvictionPolicy.allCases) func returnsStoredValues(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func `returns stored values`(_ policy: EvictionPolicy) {
     let cache = MemoryCache<String, Int>(entryLimit: 10, policy: policy)
     #expect(cache.value(forKey: "a") == nil)
     cache.setValue(1, forKey: "a")
@@ -49,7 +49,7 @@ import Testing
     #expect(cache.statistics().hitRatio == 0.5)
   }
 
-  @Test func distinguishesKeysWithEqualHashes() {
+  @Test func `distinguishes keys with equal hashes`() {
     let cache = MemoryCache<CollidingKey, Int>(entryLimit: 100)
     for number in 0..<100 { cache.setValue(number, forKey: CollidingKey(number: number)) }
     for number in stride(from: 0, to: 100, by: 3) {
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aValueMayBeNil() {
+  @Test func `a value may be nil`() {
     let cache = MemoryCache<String, Int?>(entryLimit: 2)
     cache.setValue(nil, forKey: "a")
     #expect(cache.value(forKey: "a") == .some(nil))
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func fillsToItsLimit(_ policy: EvictionPolicy) {
+  @Test(arguments: EvictionPolicy.allCases) func `fills to its limit`(_ policy: EvictionPolicy) {
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, policy: policy)
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
     #expect(cache.count == 1000)
@@ -133,7 +133,7 @@ import Testing
     #expect(cache.statistics().evictions == 4000)
   }
 
-  @Test(arguments: EvictionPolicy.allCases) func anOversizedValueEvictsNothingAndLeavesNoOldValue(
+  @Test(arguments: EvictionPolicy.allCases) func `an oversized value evicts nothing and leaves no old value`(
     _ policy: EvictionPolicy
   ) {
     let reports = Reports<String>()
@@ -153,7 +153,7 @@ import Testing
     #expect(cache.peekValue(forKey: "b") == 10)
   }
 
-  @Test(arguments: [0, -1]) func aLimitOfZeroKeepsNothing(_ entryLimit: Int) {
+  @Test(arguments: [0, -1]) func `a limit of zero keeps nothing`(_ entryLimit: Int) {
     let cache = MemoryCache<String, Int>(entryLimit: entryLimit)
     cache.setValue(1, forKey: "a")
     #expect(cache.value(forKey: "a") == nil)
@@ -161,7 +161,7 @@ import Testing
     #expect(cache.statistics().refusals == 1)
   }
 
-  @Test func negativeCostsCountAsZero() {
+  @Test func `negative costs count as zero`() {
     let cache = MemoryCache<String, Int>(costLimit: 10, cost: { _, value in value })
     cache.setValue(-5, forKey: "a")
     cache.setValue(10, forKey: "b")
@@ -170,7 +170,7 @@ import Testing
   }
 
   @Test(arguments: EvictionPolicy.allCases, [nil, Int.max, .max - 1])
-  func overflowingCostsAreHandledSafely(_ policy: EvictionPolicy, _ costLimit: Int?) {
+  func `overflowing costs are handled safely`(_ policy: EvictionPolicy, _ costLimit: Int?) {
     let cache = MemoryCache<Int, Int>(
       entryLimit: 100, costLimit: costLimit, policy: policy, cost: { _, value in value })
     for number in 0..<300 { cache.setValue(.max - 1, forKey: number) }
@@ -185,7 +185,7 @@ import Testing
 
   // MARK: Order
 
-  @Test func lruKeepsTheMostRecentlyUsedEntries() {
+  @Test func `lru keeps the most recently used entries`() {
     let cache = MemoryCache<Int, Int>(entryLimit: 3, policy: .lru)
     for number in 1...3 { cache.setValue(number, forKey: number) }
     #expect(cache.value(forKey: 1) == 1)
@@ -195,7 +195,7 @@ import Testing
     #expect(cache.peekValue(forKey: 1) == 1)
   }
 
-  @Test func aScanLeavesFrequentlyUsedEntries() {
+  @Test func `a scan leaves frequently used entries`() {
     let cache = MemoryCache<Int, Int>(entryLimit: 100)
     for _ in 0..<5 {
       for number in 0..<50 where cache.value(forKey: number) == nil { cache.setValue(number, forKey: number) }
@@ -206,7 +206,7 @@ import Testing
 
   // MARK: Removal
 
-  @Test func removesEntriesThatMatchACondition() {
+  @Test func `removes entries that match a condition`() {
     let reports = Reports<Int>()
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, onRemoval: { reports.add($0, $1, $2) })
     for number in 0..<1000 { cache.setValue(-number, forKey: number) }
@@ -220,7 +220,7 @@ import Testing
     #expect(reports.count(.removed) == 1000)
   }
 
-  @Test func trimsToACost() {
+  @Test func `trims to a cost`() {
     let reports = Reports<Int>()
     let cache = MemoryCache<Int, Int>(
       entryLimit: 1000, policy: .lru, cost: { _, _ in 3 }, onRemoval: { reports.add($0, $1, $2) })
@@ -235,7 +235,7 @@ import Testing
     #expect(cache.count == 0)
   }
 
-  @Test func trimmingBelowZeroRemovesFreeEntriesToo() {
+  @Test func `trimming below zero removes free entries too`() {
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, cost: { _, _ in 0 })
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
     cache.trim(to: 0)
@@ -246,7 +246,7 @@ import Testing
 
   // MARK: Expiry
 
-  @Test func expiresAfterWriting() {
+  @Test func `expires after writing`() {
     let clock = ManualClock()
     let reports = Reports<String>()
     let cache = MemoryCache<String, Int>(
@@ -272,7 +272,7 @@ import Testing
     #expect(cache.statistics().misses == 1)
   }
 
-  @Test func expiresAfterTheLastUse() {
+  @Test func `expires after the last use`() {
     let clock = ManualClock()
     let cache = MemoryCache<String, Int>(timeToLive: .afterAccess(.seconds(10)), clock: clock)
     cache.setValue(1, forKey: "a")
@@ -287,7 +287,7 @@ import Testing
     #expect(cache.value(forKey: "a") == nil)
   }
 
-  @Test func theShorterTimeToLiveCounts() {
+  @Test func `the shorter time to live counts`() {
     let clock = ManualClock()
     let timeToLive = CacheTimeToLive(afterWrite: .seconds(15), afterAccess: .seconds(10))
     let cache = MemoryCache<String, Int>(timeToLive: timeToLive, clock: clock)
@@ -303,7 +303,7 @@ import Testing
   }
 
   @Test(arguments: [CacheTimeToLive.afterWrite(.seconds(10)), .afterAccess(.seconds(10))])
-  func writesGraduallyRemoveExpiredEntries(_ timeToLive: CacheTimeToLive) {
+  func `writes gradually remove expired entries`(_ timeToLive: CacheTimeToLive) {
     let clock = ManualClock()
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, timeToLive: timeToLive, clock: clock)
     for number in 0..<100 { cache.setValue(number, forKey: number) }
@@ -313,7 +313,7 @@ import Testing
     #expect(cache.statistics().expirations == 100)
   }
 
-  @Test func removesAllExpiredEntries() {
+  @Test func `removes all expired entries`() {
     let clock = ManualClock()
     let cache = MemoryCache<Int, Int>(entryLimit: 1000, timeToLive: .afterAccess(.seconds(10)), clock: clock)
     for number in 0..<1000 { cache.setValue(number, forKey: number) }
@@ -344,7 +344,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(60))) func valuesAreReleasedOutsideAllLocks() {
+  @Test(.timeLimit(.minutes(60))) func `values are released outside all locks`() {
     let cache = MemoryCache<Int, Tenant>(entryLimit: 4, policy: .lru)
     for number in 0..<10 { cache.setValue(Tenant(cache), forKey: number) }
     for number in 0..<10 { cache.setValue(Tenant(cache), forKey: number) }
@@ -358,7 +358,7 @@ import Testing
     #expect(statistics.hits + statistics.misses == 21)
   }
 
-  @Test(.timeLimit(.minutes(60))) func theListenerMayUseTheCache() {
+  @Test(.timeLimit(.minutes(60))) func `the listener may use the cache`() {
     let holder = Locked<MemoryCache<Int, Int>?>(nil)
     let cache = MemoryCache<Int, Int>(
       entryLimit: 4,
@@ -372,7 +372,7 @@ import Testing
     holder.withLock { $0 = nil }
   }
 
-  @Test func releasesItsValuesWithItself() {
+  @Test func `releases its values with itself`() {
     final class Value: Sendable {}
     weak var kept: Value?
     do {

@@ -15,7 +15,7 @@ import Testing
     try #require(PressureStall(text(some: "\(some)", full: "\(full)")))
   }
 
-  @Test func readsLinuxPressureFiles() throws {
+  @Test func `reads Linux pressure files`() throws {
     let stall = try #require(PressureStall(MemoryPressureTests.text(some: "12345", full: "678")))
     #expect(stall.some == 12345)
     #expect(stall.full == 678)
@@ -23,7 +23,7 @@ import Testing
   }
 
   @Test(arguments: ["", "\n", "some", "some avg10=0.00", "some avg10=0.00 total=x", "full avg10=1.00 total=1"])
-  func rejectsAnythingElse(_ text: String) {
+  func `rejects anything else`(_ text: String) {
     #expect(PressureStall(text) == nil)
   }
 
@@ -32,7 +32,9 @@ import Testing
       (0, 0, MemoryPressure.none), (199_999, 199_999, .none), (200_000, 0, .warning), (2_000_000, 199_999, .warning),
       (200_000, 200_000, .critical),
     ] as [(UInt64, UInt64, MemoryPressure)])
-  func isGradedByTheTimeLostSinceTheLastReading(_ some: UInt64, _ full: UInt64, _ expected: MemoryPressure) throws {
+  func `is graded by the time lost since the last reading`(_ some: UInt64, _ full: UInt64, _ expected: MemoryPressure)
+    throws
+  {
     var gauge = PressureGauge()
     #expect(gauge.pressure(of: try Self.stall(5_000_000, 5_000_000), at: .zero) == .none)
     let later = try Self.stall(5_000_000 + some, 5_000_000 + full)
@@ -41,7 +43,7 @@ import Testing
     for second in 3...30 { #expect(gauge.pressure(of: later, at: .seconds(second)) == .none) }
   }
 
-  @Test func isReportedAgainAfterADelayOrIfItIncreases() throws {
+  @Test func `is reported again after a delay or if it increases`() throws {
     var gauge = PressureGauge()
     var told: [MemoryPressure] = []
     // Some tasks stall all the time, and all tasks stall from the 15th second on.
@@ -53,7 +55,7 @@ import Testing
     #expect(told.indices.filter { told[$0] == .critical } == [16, 26])
   }
 
-  @Test func aTemporarilyMissingFileMeansNoPressure() throws {
+  @Test func `a temporarily missing file means no pressure`() throws {
     var gauge = PressureGauge()
     #expect(gauge.pressure(of: try Self.stall(0, 0), at: .zero) == .none)
     #expect(gauge.pressure(of: nil, at: .seconds(2)) == .none)
@@ -101,7 +103,7 @@ import Testing
     System(name: "the unified hierarchy not mounted", groups: "0::/user.slice\n", mounts: [], file: nil),
   ]
 
-  @Test(arguments: systems.indices) func onlyTheFileOfTheControlGroupIsUsed(_ index: Int) throws {
+  @Test(arguments: systems.indices) func `only the file of the control group is used`(_ index: Int) throws {
     let system = Self.systems[index]
     let folder = try TemporaryFolder()
     let places = PressureFile.Places(
@@ -116,7 +118,7 @@ import Testing
     #expect(PressureFile.path(places) == system.file, "\(system.name)")
   }
 
-  @Test func theFileIsReadEachTime() throws {
+  @Test func `the file is read each time`() throws {
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
     #expect(PressureFile(path: path) == nil)
@@ -136,13 +138,13 @@ import Testing
   }
 
   #if !canImport(Darwin)
-  @Test func noPressureIsReportedIfTheSystemReportsNone() throws {
+  @Test func `no pressure is reported if the system reports none`() throws {
     let folder = try TemporaryFolder()
     #expect(systemMemoryPressure(file: PressureFile(path: folder.path("none"))) { _ in } == nil)
   }
 
   /// The whole path from the file to the entries.
-  @Test func aCacheEvictsEntriesIfTheFileReportsPressure() async throws {
+  @Test func `a cache evicts entries if the file reports pressure`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("memory.pressure")
     try MemoryPressureTests.write(some: "900", full: "900", to: path)
@@ -196,7 +198,7 @@ import Testing
     return cache
   }
 
-  @Test func cachesEvictEntries() throws {
+  @Test func `caches evict entries`() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     let one = MemoryPressureTests.cache(monitor)
@@ -213,7 +215,7 @@ import Testing
     #expect(one.count == 0)
   }
 
-  @Test func criticalPressureAlsoEvictsFreeEntries() throws {
+  @Test func `critical pressure also evicts free entries`() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     let cache = MemoryCache<Int, Int>(entryLimit: 100, trimsUnderMemoryPressure: false) { _, _ in 0 }
@@ -224,7 +226,7 @@ import Testing
     withExtendedLifetime(monitor) {}
   }
 
-  @Test func releasedCachesAreNotTrimmed() throws {
+  @Test func `released caches are not trimmed`() throws {
     let sources = Sources()
     let monitor = MemoryPressureMonitor { sources.make($0) }
     var cache: MemoryCache<Int, Int>? = MemoryPressureTests.cache(monitor)

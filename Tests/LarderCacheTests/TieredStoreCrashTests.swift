@@ -83,7 +83,7 @@ import Testing
     return isReached
   }
 
-  @Test(arguments: Write.allCases, Durability.File.allCases) func nothingStaleIsServedAfterACrash(
+  @Test(arguments: Write.allCases, Durability.File.allCases) func `nothing stale is served after a crash`(
     _ write: Write, _ durability: Durability.File
   ) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "TieredStoreCrashTests")
@@ -100,7 +100,7 @@ import Testing
   // MARK: Other writers of the base
 
   /// Two processes with a cache each, over a base that both write.
-  @Test func aWriteOfAnotherProcessIsSeenWhenTheCopiesAreTooOld() async throws {
+  @Test func `a write of another process is seen when the copies are too old`() async throws {
     let memory = MemoryStore<Int>()
     let shared = ProbedStore(
       base: memory, information: StoreInformation(name: "shared", durability: .synced, sharing: .betweenHosts)
@@ -135,7 +135,7 @@ import Testing
   }
 
   /// The age of a copy counts from the beginning of its load, because the base may have changed since.
-  @Test func aCopyIsAsOldAsTheBeginningOfItsLoad() async throws {
+  @Test func `a copy is as old as the beginning of its load`() async throws {
     let memory = MemoryStore<Int>()
     try memory.apply([.set("a", 1)])
     let base = ProbedStore(

@@ -35,18 +35,20 @@ import Testing
     }
   }
 
-  @Test(arguments: Durability.File.allCases) func copiesAgreeAfterAPowerFailure(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `copies agree after a power failure`(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: Durability.File.allCases) func copiesAgreeAfterAFailure(_ durability: Durability.File) async throws {
+  @Test(arguments: Durability.File.allCases) func `copies agree after a failure`(_ durability: Durability.File)
+    async throws
+  {
     try await Self.trials(durability).fail()
   }
 
   /// Opening the base wrote the document with the next generation, beside a journal of two generations before.
-  @Test func aFailedRewritingAtOpeningStaysFixed() async throws {
+  @Test func `a failed rewriting at opening stays fixed`() async throws {
     try await Self.trials(.buffered).trial.repeatTrial(
       [.apply([.set("ba", 0)]), .reopen], seed: 13_780_887_566_198_384_894, fault: (.error(EMFILE), 115))
   }
@@ -54,7 +56,7 @@ import Testing
   /// An operation of the disk fails during a write, the process continues or dies, reads or writes, and the power fails.
   ///
   /// Until then, readers can see what has not reached the disk.
-  @Test(arguments: Durability.File.allCases) func copiesAgreeIfThePowerFailsAfterAFailure(
+  @Test(arguments: Durability.File.allCases) func `copies agree if the power fails after a failure`(
     _ durability: Durability.File
   ) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "TieredStoreDiskTests")

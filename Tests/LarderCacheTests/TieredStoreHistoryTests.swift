@@ -25,11 +25,11 @@ import Testing
       rounds: ConformanceSuite.roundsOfProcess, seed: SeededGenerator.seedOfProcess, mayFail: mayFail)
   }
 
-  @Test(arguments: [false, true]) func everyHistoryIsLinearizable(mayFail: Bool) async throws {
+  @Test(arguments: [false, true]) func `every history is linearizable`(mayFail: Bool) async throws {
     try await run(TieredStoreConfiguration(timeToLive: .seconds(3600)), mayFail: mayFail)
   }
 
-  @Test(arguments: [false, true]) func everyHistoryOfAnEagerCacheIsLinearizable(mayFail: Bool) async throws {
+  @Test(arguments: [false, true]) func `every history of an eager cache is linearizable`(mayFail: Bool) async throws {
     try await run(
       TieredStoreConfiguration(
         timeToLive: .seconds(3600), refreshAfter: .nanoseconds(1), negativeTimeToLive: .seconds(3600)),

@@ -65,7 +65,7 @@ import Testing
 
   // MARK: Copies
 
-  @Test func copiesOutliveTheObject() async throws {
+  @Test func `copies outlive the object`() async throws {
     let first = try open()
     try await first.setValue(1, forKey: "a")
     try memory.apply([.set("b", 2)])
@@ -77,7 +77,7 @@ import Testing
     #expect(second.statistics().hits == 3 && second.statistics().misses == 0)
   }
 
-  @Test func ofSeveralKeysAllAreReadIfOneIsMissing() async throws {
+  @Test func `of several keys all are read if one is missing`() async throws {
     let store = try open()
     try await store.setValue(1, forKey: "a")
     #expect(try await store.values(forKeys: ["a", "b", "a"]) == [1, nil, 1])
@@ -85,7 +85,7 @@ import Testing
     #expect(try await store.values(forKeys: []) == [])
   }
 
-  @Test func aWriteRemovesTheFormerCopyFirst() async throws {
+  @Test func `a write removes the former copy first`() async throws {
     let store = try open()
     try await store.setValue(1, forKey: "a")
     base.schedule(.suspension(), on: .apply)
@@ -99,7 +99,7 @@ import Testing
     #expect(try await next.value(forKey: "a", policy: .cacheOnly) == 2)
   }
 
-  @Test func afterAFailedWriteNothingIsCached() async throws {
+  @Test func `after a failed write nothing is cached`() async throws {
     let store = try open()
     try await store.apply([.set("a", 1), .set("b", 1)])
     base.schedule(.error(.ioFailed, .after), on: .apply)
@@ -110,7 +110,7 @@ import Testing
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == 7)
   }
 
-  @Test func synchronizesACacheThatCanLoseRemovals() async throws {
+  @Test func `synchronizes a cache that can lose removals`() async throws {
     let buffered = ProbedStore(
       base: disk, information: StoreInformation(name: "disk", durability: .buffered, sharing: .exclusive)
     ).faulty()
@@ -124,7 +124,7 @@ import Testing
   }
 
   /// A power failure after the write could undo the eviction, and the next process would read the evicted copy.
-  @Test(arguments: 1...20) func aWriteWaitsUntilAnEvictionIsDurable(seed: UInt64) async throws {
+  @Test(arguments: 1...20) func `a write waits until an eviction is durable`(seed: UInt64) async throws {
     let disk = SimulatedFileSystem(seed: seed)
     func open() async throws -> TieredStore<FaultyStore<Server>, JSONFileStore<[UInt8]>> {
       let cache = try await JSONFileStore<[UInt8]>(
@@ -142,7 +142,7 @@ import Testing
     #expect(try await open().value(forKey: "a") == 2)
   }
 
-  @Test func prefixesSeparateStores() async throws {
+  @Test func `prefixes separate stores`() async throws {
     let (users, sizes) = (try open { $0.keyPrefix = "u/" }, try open { $0.keyPrefix = "s/" })
     try await users.setValue(1, forKey: "a")
     #expect(try await sizes.value(forKey: "a", policy: .cacheOnly) == nil)
@@ -150,7 +150,7 @@ import Testing
     #expect(try await users.value(forKey: "a", policy: .cacheOnly) == 1)
   }
 
-  @Test func keysThatTheCacheCannotHoldAreNotCached() async throws {
+  @Test func `keys that the cache cannot hold are not cached`() async throws {
     let store = try open { $0.keyPrefix = "prefix/" }
     let key = StoreKey(String(repeating: "k", count: StoreKey.maximumLength))
     try await store.setValue(1, forKey: key)
@@ -160,7 +160,7 @@ import Testing
 
   // MARK: Ages
 
-  @Test func aCopyIsNotUsedBeyondItsTimeToLive() async throws {
+  @Test func `a copy is not used beyond its time to live`() async throws {
     let store = try open { $0.timeToLive = .seconds(60) }
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
@@ -179,7 +179,7 @@ import Testing
     #expect(try disk.count(in: .all) == 0)
   }
 
-  @Test func missingKeysAreRememberedForAWhile() async throws {
+  @Test func `missing keys are remembered for a while`() async throws {
     let store = try open { $0.negativeTimeToLive = .seconds(5) }
     #expect(try await store.value(forKey: "a") == nil)
     await waitUntilIdle(store)
@@ -190,7 +190,7 @@ import Testing
     #expect(probe.requests == [["a"], ["a"]])
   }
 
-  @Test func aCopyIsRefreshedInTheBackground() async throws {
+  @Test func `a copy is refreshed in the background`() async throws {
     let store = try open { $0.refreshAfter = .seconds(10) }
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
@@ -214,7 +214,7 @@ import Testing
     #expect(try disk.count(in: .all) == 0)
   }
 
-  @Test func aTimeToLiveIsRequiredIfCopiesCanBeWrong() throws {
+  @Test func `a time to live is required if copies can be wrong`() throws {
     func expectRefusal(
       _ information: StoreInformation, _ configuration: TieredStoreConfiguration = TieredStoreConfiguration()
     ) {
@@ -239,12 +239,12 @@ import Testing
     expectStoreError(.notPermitted) { try base.cached(in: readOnly, codec: .json(Int.self)) }
   }
 
-  @Test func entriesThatExpireAreRefused() {
+  @Test func `entries that expire are refused`() {
     expectStoreError(.unsupported) { try probe.cached(in: disk, codec: .json(Int.self)) }
   }
 
   /// Sets the clock back into the time before a failed load, when the copy is due all the same.
-  @Test func aClockThatIsSetBackDoesNotProlongAPause() async throws {
+  @Test func `a clock that is set back does not prolong a pause`() async throws {
     let store = try open { $0.refreshAfter = .seconds(10) }
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
@@ -261,7 +261,7 @@ import Testing
   // MARK: Codecs
 
   /// The same bytes can be values of two codecs, as the next version of a program may find them.
-  @Test func anotherCodecDoesNotReadACopy() async throws {
+  @Test func `another codec does not read a copy`() async throws {
     struct OtherCodec: Codec {
       let base = JSONCodec<Int>()
       let name = "other"
@@ -287,7 +287,7 @@ import Testing
 
   // MARK: Policies
 
-  @Test func aReloadReplacesTheCopy() async throws {
+  @Test func `a reload replaces the copy`() async throws {
     let store = try open()
     try await store.setValue(1, forKey: "a")
     try memory.apply([.set("a", 2)])
@@ -302,7 +302,7 @@ import Testing
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
   }
 
-  @Test func invalidationRemovesCopies() async throws {
+  @Test func `invalidation removes copies`() async throws {
     let store = try open()
     try await store.apply([.set("a", 1), .set("b", 1)])
     try memory.apply([.set("a", 2), .set("b", 2)])
@@ -315,7 +315,7 @@ import Testing
 
   // MARK: Races
 
-  @Test func readersShareALoad() async throws {
+  @Test func `readers share a load`() async throws {
     let store = try open()
     try memory.apply([.set("a", 1)])
     base.schedule(.suspension(), on: .value)
@@ -330,7 +330,7 @@ import Testing
     #expect(store.statistics().loads == 1)
   }
 
-  @Test func aLoadThatAWriteOvertakesIsNotCached() async throws {
+  @Test func `a load that a write overtakes is not cached`() async throws {
     let store = try open()
     try memory.apply([.set("a", 1)])
     base.schedule(.suspension(.after), on: .value)
@@ -343,7 +343,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == nil)
   }
 
-  @Test func aWriteWaitsForAnInsertion() async throws {
+  @Test func `a write waits for an insertion`() async throws {
     let store = try open()
     try memory.apply([.set("a", 1)])
     cache.schedule(.suspension(), on: .apply)
@@ -364,7 +364,7 @@ import Testing
 
   // MARK: Failures of the cache
 
-  @Test func readsDoNotNeedTheCache() async throws {
+  @Test func `reads do not need the cache`() async throws {
     let store = try open()
     try await store.setValue(1, forKey: "a")
     cache.schedule(.error(.ioFailed), on: .values)
@@ -383,7 +383,7 @@ import Testing
     #expect(store.statistics().cacheFailures == 4 && failures.count == 4)
   }
 
-  @Test func aWriteNeedsTheCacheToForget() async throws {
+  @Test func `a write needs the cache to forget`() async throws {
     let store = try open()
     try await store.setValue(1, forKey: "a")
     cache.schedule(.error(.full), on: .apply)
@@ -397,7 +397,7 @@ import Testing
     #expect(try memory.value(forKey: "a") == 1)
   }
 
-  @Test func closingClosesBoth() async throws {
+  @Test func `closing closes both`() async throws {
     let store = try open()
     try memory.apply([.set("a", 1)])
     cache.schedule(.suspension(), on: .apply)
@@ -415,7 +415,7 @@ import Testing
   // MARK: One load for several hosts
 
   /// Two objects with one cache, as two hosts have: while one loads, the other waits, and then finds the copy.
-  @Test func aLoadAloneIsSharedThroughTheCache() async throws {
+  @Test func `a load alone is shared through the cache`() async throws {
     try await memory.setValue(1, forKey: "a")
     let gate = WriteGate()
     let open = {
@@ -435,7 +435,7 @@ import Testing
     #expect(one.statistics().loads + other.statistics().loads == 1)
   }
 
-  @Test func theErrorsOfALoadAloneReachItsReaders() async throws {
+  @Test func `the errors of a load alone reach its readers`() async throws {
     struct NoLock: Error {}
     let refusing = try open { $0.loadingAlone = { _, _ in throw NoLock() } }
     await #expect(throws: NoLock.self) { try await refusing.value(forKey: "a") }

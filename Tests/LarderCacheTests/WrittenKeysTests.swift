@@ -10,7 +10,7 @@ import Testing
     return (written, written.values.map { ($0 as? ValueBox<Value>)?.value })
   }
 
-  @Test func laterChangesWin() {
+  @Test func `later changes win`() {
     let batch: ChangeBatch<Int?> = [
       .set("a", 1), .set("b", 2), .removeAll("b"..<"c"), .set("c", nil), .remove("a"), .set("d", 4), .set("d", 5),
       .removeAll("z"..<"y"),
@@ -21,7 +21,7 @@ import Testing
     #expect(written.ranges == ["b"..<"c"])
   }
 
-  @Test func theLastOfManyRangesCoversTheOthers() {
+  @Test func `the last of many ranges covers the others`() {
     let ranges = (0..<100).shuffled().map { KeyRange.only(StoreKey(integer: $0)) }
     let (written, _) = Self.written(ChangeBatch<Int>(ranges.map { .removeAll($0) }))
     #expect(written.ranges.count == WrittenKeys.highestRangeCount)
@@ -36,7 +36,7 @@ import Testing
   }
 
   /// The summary of a batch matches the effect of the batch on a store.
-  @Test func randomBatchesAreSummarizedCorrectly() throws {
+  @Test func `random batches are summarized correctly`() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "written keys")
     let keys: [StoreKey] = ["a", "b", "c", "d"]
     for _ in 0..<500 {

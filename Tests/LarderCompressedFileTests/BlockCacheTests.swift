@@ -9,7 +9,7 @@ import Testing
     Block(offset: offset, end: offset + 1, text: [UInt8](repeating: 1, count: size))
   }
 
-  @Test func aBlockCacheStaysWithinItsLimit() {
+  @Test func `a block cache stays within its limit`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "blocks")
     var cache = BlockCache(capacity: 10_000)
     var kept: [Int64: Int] = [:]
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func blocksThatAreReadAgainStay() {
+  @Test func `blocks that are read again stay`() {
     var cache = BlockCache(capacity: 3 * 1_096)
     for offset in 0..<3 { #expect(cache.insert(block(1_000, at: Int64(offset))).isEmpty) }
     _ = cache.block(at: 0)
@@ -34,7 +34,7 @@ import Testing
     #expect(cache.block(at: 0) != nil && cache.block(at: 3) != nil)
   }
 
-  @Test func oversizedBlocksAreNotCached() {
+  @Test func `oversized blocks are not cached`() {
     var cache = BlockCache(capacity: 1_000)
     _ = cache.insert(block(100, at: 0))
     #expect(cache.insert(block(2_000, at: 1)).isEmpty)

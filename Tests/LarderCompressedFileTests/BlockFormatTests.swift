@@ -14,7 +14,7 @@ import Testing
     BlockComposer.storedBlock(Array("the text\n".utf8), salt: salt, at: offset)
   }
 
-  @Test func everyBitOfABlockAndItsPlaceAreChecked() throws {
+  @Test func `every bit of a block and its place are checked`() throws {
     let block = block()
     func isSealed(_ block: [UInt8], salt: UInt64, at offset: Int64) -> Bool {
       block.withUnsafeBytes { bytes in
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func theTextRoundTrips() throws {
+  @Test func `the text round trips`() throws {
     let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     let composer = BlockComposer(level: 6)
     for count in [0, 1, 100, 65_000] {
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// If memory cannot be allocated for a sound block, it is not reported as damaged.
-  @Test func lackOfMemoryIsNotDamage() throws {
+  @Test func `lack of memory is not damage`() throws {
     let noMemory = ZlibError(code: -4)
     let inflaters = StreamPool { () throws(ZlibError) -> ZlibInflater in throw noMemory }
     let text = [UInt8](repeating: 0x61, count: 1000)
@@ -64,7 +64,7 @@ import Testing
     #expect(throws: noMemory) { try finder.block(at: 0) }
   }
 
-  @Test func startsRoundTrip() throws {
+  @Test func `starts round trip`() throws {
     let starts = [
       BlockStart(part: .base, batch: 0, durableBatch: 0),
       BlockStart(part: .base, batch: 7, number: 3, durableBatch: 7, isLast: false),
@@ -86,7 +86,7 @@ import Testing
     ] { #expect(BlockStart.read(Array(line.utf8)) == nil, "\(line)") }
   }
 
-  @Test func theHeadAndTheMarkRoundTrip() throws {
+  @Test func `the head and the mark round trip`() throws {
     let heads = [
       FileHead(codecName: "cb\"or", salt: 1), FileHead(codecName: "json", salt: .max, batch: 12, hasBase: true),
     ]
@@ -113,7 +113,7 @@ import Testing
     #expect(EndMark(reading: Array("{\"end\":9,\"batch\":1,\"size\":8,".utf8)) == nil)
   }
 
-  @Test func notesListTheKeysOfTheirBlocks() throws {
+  @Test func `notes list the keys of their blocks`() throws {
     let changes: [BatchChange<Void>] = [
       .set("user:1001", ()), .set("user:1002", ()), .set("user:1002", ()), .set("b", ()),
       .remove(StoreKey(bytes: [0x80, 0, 1, 2, 3, 4])), .remove(StoreKey(bytes: [0x80, 0, 1, 2, 3, 5])),
@@ -134,7 +134,7 @@ import Testing
     }
   }
 
-  @Test func notesAreInAnotherPageThanTheirBlocks() throws {
+  @Test func `notes are in another page than their blocks`() throws {
     let head = FileHead(codecName: "json", salt: salt)
     var unnoted = UnnotedBlocks(from: 0)
     func notes(_ key: StoreKey) -> ChangeNotes {
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func aLongBoundCanBeShortenedWithoutChangingTheRange() {
+  @Test func `a long bound can be shortened without changing the range`() {
     let long = StoreKey(bytes: [UInt8](repeating: 0x61, count: 600))
     let keys = [510, 511].map { StoreKey(bytes: [UInt8](repeating: 0x61, count: $0)) } + ["b", "A"]
     for range in [KeyRange(from: long, upTo: nil), KeyRange(from: "", upTo: long)] {
@@ -169,7 +169,7 @@ import Testing
     #expect(("a"..<"b" as KeyRange).withShortBounds == "a"..<"b")
   }
 
-  @Test func linesListTheChangesOfTheirBatch() throws {
+  @Test func `lines list the changes of their batch`() throws {
     let key = StoreKey(bytes: [0x80])
     let set = StoreLine.bytes(of: .set(key, Array("[1,2]".utf8)[...]), format: .json)
     #expect(String(decoding: set, as: UTF8.self) == "{\"set\":\"keyBytes:80\",\"value\":[1,2]}\n")

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderCompression
 
 @Suite struct BlockReaderTests {
-  @Test func aCachedBlockIsNotReadAgain() throws {
+  @Test func `a cached block is not read again`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     let head = FileHead(codecName: "json", salt: 5)
     try disk.place(BlockComposer.storedBlock(Array("text".utf8), salt: head.salt, at: 0), at: "/file")

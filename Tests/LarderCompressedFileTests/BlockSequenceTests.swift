@@ -30,7 +30,7 @@ import Testing
     StoreLine.bytes(of: .set(key, JSONText(string: String(repeating: "a", count: count)).bytes[...]), format: .json)
   }
 
-  @Test func blocksContainTheInputAndEachOfThemFits() throws {
+  @Test func `blocks contain the input and each of them fits`() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "cutting")
     let context: Comment = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
     for round in 0..<12 {
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func blockSizesFollowTheCompressionRatio() throws {
+  @Test func `block sizes follow the compression ratio`() throws {
     for (isCompressed, size) in [(false, 4_096...9_000), (true, 20_000...66_000)] {
       var sequence = BlockSequence(
         BlockStart(part: .base, batch: 9), at: 0, of: head, after: UnnotedBlocks(from: 0), by: BlockComposer(level: 6),
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func everyBlockIsNotedInALaterPage() throws {
+  @Test func `every block is noted in a later page`() throws {
     var sequence = BlockSequence(
       BlockStart(part: .base, batch: 9), at: 400, of: head, after: UnnotedBlocks(from: 0), by: BlockComposer(level: 6),
       isCompressed: true)

@@ -7,7 +7,7 @@ import Testing
 @Suite struct CompressedFileIndexTests {
   private func location(_ number: Int) -> EntryLocation { EntryLocation(block: Int64(number), offset: 7, length: 10) }
 
-  @Test func aPlaceRoundTripsInTwelveBytes() {
+  @Test func `a place round trips in twelve bytes`() {
     #expect(MemoryLayout<EntryLocation>.stride == 12)
     let location = EntryLocation(block: 1 << 47 + 123, offset: 65_535, length: Int(UInt32.max))
     #expect(
@@ -15,7 +15,7 @@ import Testing
     #expect(EntryLocation.lost(in: 5).isLost && EntryLocation.lost(in: 5).block == 5)
   }
 
-  @Test func changesTakeEffectAndAreCounted() {
+  @Test func `changes take effect and are counted`() {
     var index = CompressedFileIndex()
     for change: BatchChange<EntryLocation> in [
       .set("a", location(1)), .set("b", location(2)), .set("a", location(3)), .set("c", location(4)), .remove("b"),
@@ -27,7 +27,7 @@ import Testing
     #expect(index.liveTextSize == 10 && index.entries.count == 1)
   }
 
-  @Test func aLostKeyIsReportedUntilItIsRewritten() {
+  @Test func `a lost key is reported until it is rewritten`() {
     var index = CompressedFileIndex()
     index.apply(.set("a", location(1)))
     index.apply(.set("b", .lost(in: 9)))
@@ -39,7 +39,7 @@ import Testing
     #expect(!index.isDamaged && index.find("b") == .missing)
   }
 
-  @Test func aGapCoversUnknownKeys() {
+  @Test func `a gap covers unknown keys`() {
     var index = CompressedFileIndex()
     index.apply(.set("a", location(1)))
     index.apply(.set("c", location(1)))
@@ -59,7 +59,8 @@ import Testing
     #expect(!index.isDamaged)
   }
 
-  @Test(arguments: ScanOrder.allCases) func aPageReportsAGapOnlyIfItCouldContainItsKeys(_ order: ScanOrder) {
+  @Test(arguments: ScanOrder.allCases) func `a page reports a gap only if it could contain its keys`(_ order: ScanOrder)
+  {
     var index = CompressedFileIndex()
     for key: StoreKey in ["a", "b", "x", "y"] { index.apply(.set(key, location(1))) }
     index.lose("m"..<"n", in: 5)
@@ -70,7 +71,7 @@ import Testing
     #expect(IndexPage(of: index, in: .all, limit: 10, order: order).findings.count == 4)
   }
 
-  @Test func ifTheLostKeysAreUnknownAllEarlierEntriesAreLost() {
+  @Test func `if the lost keys are unknown all earlier entries are lost`() {
     var index = CompressedFileIndex()
     for key: StoreKey in ["a", "b", "c"] { index.apply(.set(key, location(1))) }
     index.loseAll(before: 5)
@@ -87,7 +88,7 @@ import Testing
     #expect(!index.isDamaged && index.find("a") == .missing)
   }
 
-  @Test func possiblyOlderEntriesAreFoundOnRequest() {
+  @Test func `possibly older entries are found on request`() {
     var index = CompressedFileIndex()
     for key: StoreKey in ["a", "b", "c"] { index.apply(.set(key, location(1))) }
     index.apply(.set("d", .lost(in: 2)))
@@ -100,7 +101,7 @@ import Testing
     #expect(index.gap(in: .all) == nil && index.possiblyOlderCount == 0)
   }
 
-  @Test func manyGapsTakeNoLongerThanOne() {
+  @Test func `many gaps take no longer than one`() {
     var index = CompressedFileIndex()
     index.loseAll(before: 5)
     // Visiting every gap for every key would take minutes.

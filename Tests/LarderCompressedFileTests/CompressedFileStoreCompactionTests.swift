@@ -72,7 +72,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
   }
 
-  @Test(arguments: Hold.Point.allCases) func aCompactionBlocksNoOperation(_ point: Hold.Point) async throws {
+  @Test(arguments: Hold.Point.allCases) func `a compaction blocks no operation`(_ point: Hold.Point) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("s.gz")
     let hold = Hold()
@@ -105,7 +105,7 @@ import Testing
   /// Power loss and failures at every remaining operation of a compaction during which the store was changed, or at
   /// every third one in a short run.
   @Test(arguments: [SimulatedFault.powerLoss, .error(EIO), .error(ENOSPC), .errorAfterwards(EIO), .shortTransfer])
-  func aFailedCompactionLosesNoDurableWrite(_ fault: SimulatedFault) async throws {
+  func `a failed compaction loses no durable write`(_ fault: SimulatedFault) async throws {
     var hasPassed = false
     let distance = TestDepth.isShort ? 6 : 1
     for number in stride(from: 1 + TestDepth.start(distance: distance, of: "\(fault)"), to: 60, by: distance)
@@ -143,7 +143,7 @@ import Testing
     #expect(hasPassed, "there are more operations than faults")
   }
 
-  @Test func closingWaitsForACompaction() async throws {
+  @Test func `closing waits for a compaction`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let hold = Hold()
     let store = try await open("/s.gz", in: HeldFileSystem(base: disk, hold: hold))
@@ -167,7 +167,7 @@ import Testing
     #expect(details.first { $0.name == "uncompactedBytes" }?.value ?? .max < 2_000)
   }
 
-  @Test func releasingTheStoreCancelsACompaction() async throws {
+  @Test func `releasing the store cancels a compaction`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let hold = Hold()
     var store: Store? = try await open("/s.gz", in: HeldFileSystem(base: disk, hold: hold))
@@ -188,7 +188,7 @@ import Testing
   }
 
   /// The stores of one open file are a failed one, one that is released and one that compacts.
-  @Test func anotherStoreOfTheFileDoesNotStopItsCompaction() async throws {
+  @Test func `another store of the file does not stop its compaction`() async throws {
     let configuration = StoreFileConfiguration(
       name: "s.gz", path: "/s.gz", durability: .synced, createsIfMissing: true,
       fileSystem: SimulatedFileSystem(seed: 1))
@@ -226,7 +226,7 @@ import Testing
     return file.layout.end - start
   }
 
-  @Test func aCompactionIsDueOnceTheFileHasDoubled() throws {
+  @Test func `a compaction is due once the file has doubled`() throws {
     var file = try file(on: SimulatedFileSystem(seed: 1))
     #expect(try 1 << 20..<1 << 20 + 6_000 ~= appendUntilCompactionIsDue(to: &file))
     for _ in 0..<4 {
@@ -241,7 +241,7 @@ import Testing
     #expect(file.layout.end > 6 << 20)
   }
 
-  @Test func anUpdateWithoutChangesStartsNoCompaction() async throws {
+  @Test func `an update without changes starts no compaction`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     var file = try file(on: disk)
     _ = try appendUntilCompactionIsDue(to: &file)
@@ -257,7 +257,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aFailedCompactionIsDueAgainAfterTwiceAsManyBytes() throws {
+  @Test func `a failed compaction is due again after twice as many bytes`() throws {
     var file = try file(on: SimulatedFileSystem(seed: 1))
     var size = try appendUntilCompactionIsDue(to: &file)
     for _ in 0..<2 {

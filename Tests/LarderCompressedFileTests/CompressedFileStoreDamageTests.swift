@@ -79,7 +79,7 @@ import Testing
     return (state, lost)
   }
 
-  @Test(arguments: samples) func everyFlippedBitIsFound(
+  @Test(arguments: samples) func `every flipped bit is found`(
     _ isCompacted: Bool, _ isClosed: Bool
   ) async throws {
     let sample = try await Self.sample(isCompacted: isCompacted, isClosed: isClosed)
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test(arguments: samples) func anyTruncationLeavesAPrefixOrIsReported(
+  @Test(arguments: samples) func `any truncation leaves a prefix or is reported`(
     _ isCompacted: Bool, _ isClosed: Bool
   ) async throws {
     let sample = try await Self.sample(isCompacted: isCompacted, isClosed: isClosed)
@@ -170,7 +170,7 @@ import Testing
     #expect((20..<400).contains(refused * distance), "only an incomplete beginning is refused: \(refused)")
   }
 
-  @Test func bytesAfterTheEndAreReportedAndKept() async throws {
+  @Test func `bytes after the end are reported and kept`() async throws {
     let sample = try await Self.sample(isCompacted: true, isClosed: true)
     let other = try await Self.sample(isCompacted: false, isClosed: true)
     for foreign in [Array("something else".utf8), other.content, [UInt8](repeating: 0, count: 9000)] {
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test func rewritingALostEntryRepairsIt() async throws {
+  @Test func `rewriting a lost entry repairs it`() async throws {
     let sample = try await Self.sample(isCompacted: true, isClosed: true)
     let disk = SimulatedFileSystem(seed: 1)
     var content = sample.content
@@ -229,7 +229,7 @@ import Testing
     #expect(try await again.entries(in: .all, limit: .max, order: .ascending).map(\.key) == ["a", "c", "f"])
   }
 
-  @Test func lostEntriesAreStillReportedAfterACompaction() async throws {
+  @Test func `lost entries are still reported after a compaction`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await Self.open(disk)
     for number in 0..<9 {
@@ -298,7 +298,7 @@ import Testing
     return lost.count
   }
 
-  @Test func aPageOfZerosInALongLogLosesOnlyItsEntries() async throws {
+  @Test func `a page of zeros in a long log loses only its entries`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await Self.open(disk)
     var state: State = [:]

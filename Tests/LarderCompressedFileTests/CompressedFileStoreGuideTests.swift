@@ -7,7 +7,7 @@ import Testing
 
 /// The code of the guide `Modules/Stores/LarderCompressedFile/LarderCompressedFile.docc/UsingCompressedFileStore.md`.
 @Suite struct CompressedFileStoreGuideTests {
-  @Test func wordsInAFile() async throws {
+  @Test func `words in a file`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("words.gz")
     // snippet.overview
@@ -25,7 +25,7 @@ import Testing
       ])
   }
 
-  @Test func readingSkipsDamage() async throws {
+  @Test func `reading skips damage`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("words.gz")
     let store = try await CompressedFileStore<[String]>(path: path)
@@ -59,7 +59,7 @@ import Testing
 
   private static let path = "Modules/Stores/LarderCompressedFile/LarderCompressedFile.docc/UsingCompressedFileStore.md"
 
-  @Test func theGuideShowsTheTestedJqProgram() throws {
+  @Test func `the guide shows the tested jq program`() throws {
     let page = URL(filePath: #filePath).deletingLastPathComponent()
       .appending(path: "../../\(CompressedFileStoreGuideTests.path)")
     let lines = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").map { $0.drop { $0 == " " } }

@@ -60,7 +60,7 @@ import Testing
     _ = try? await store.close()
   }
 
-  @Test func numbersThatNoStoreWritesAreHandledSafely() async throws {
+  @Test func `numbers that no store writes are handled safely`() async throws {
     let greatest = "9007199254740992"
     let files: [[String]] = [
       [
@@ -89,7 +89,7 @@ import Testing
     await expectStoreError(.unsupported) { try await store.setValue(JSONText("1"), forKey: "a") }
   }
 
-  @Test func noBlockContentCausesACrash() async throws {
+  @Test func `no block content causes a crash`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
     for number in 0..<40 { try await store.setValue(JSONText("\(number)"), forKey: StoreKey("key \(number)")) }
@@ -131,7 +131,7 @@ import Testing
   }
 
   /// Keys and values from someone who does not know the file cannot make the store mistake a part of it for a block.
-  @Test func bytesInAKeyAreNotABlock() async throws {
+  @Test func `bytes in a key are not a block`() async throws {
     // A complete sealed block, as another file or program would have it.
     let other = BlockComposer.storedBlock(Array("{\"batch\":9,\"durable\":8}\n".utf8), salt: 1, at: 4000)
     let old = try #require(
@@ -157,7 +157,7 @@ import Testing
     }
   }
 
-  @Test func closingNeedsNoRoom() async throws {
+  @Test func `closing needs no room`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
     disk.capacity = 20_000

@@ -25,7 +25,7 @@ import Testing
   }
 
   @Test(arguments: TestDepth.part(of: [false, true], oneIn: 2, for: "a page next to a long value"))
-  func aPageNextToALongValueLosesOnlyItsEntries(_ isCompacted: Bool) async throws {
+  func `a page next to a long value loses only its entries`(_ isCompacted: Bool) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "long values")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
     let store = try await store()
@@ -44,7 +44,7 @@ import Testing
 
   /// Blocks that had no notes when the file was opened get them later, including the continuation blocks of a long
   /// line.
-  @Test func aPageNextToALongValueInAReopenedFileLosesOnlyItsEntries() async throws {
+  @Test func `a page next to a long value in a reopened file loses only its entries`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "long values")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
     for rest in TestDepth.part(of: [0, 1, 20], oneIn: 3, for: "values after a long one") {
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func everyTruncationOfACompactedFileReportsItsMissingEntries() async throws {
+  @Test func `every truncation of a compacted file reports its missing entries`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "long values")
     let store = try await store()
     try await write(50, "a", to: store)

@@ -8,7 +8,7 @@ import Testing
 /// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct CompressedFileStoreMountTests {
-  @Test func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom() async throws {
+  @Test func `a full disk loses nothing and the store continues once there is room`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/store.gz"
     let store = try await CompressedFileStore<Int>(path: path)
@@ -44,7 +44,7 @@ struct CompressedFileStoreMountTests {
     #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path).sorted() == ["store.gz", "store.gz.lock"])
   }
 
-  @Test func aReadOnlyDiskIsNotPermitted() async throws {
+  @Test func `a read only disk is not permitted`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/store.gz"
     let store = try await CompressedFileStore<String>(path: path)
@@ -63,7 +63,7 @@ struct CompressedFileStoreMountTests {
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == content)
   }
 
-  @Test func aFileThatIsMountedByItselfIsRefused() async throws {
+  @Test func `a file that is mounted by itself is refused`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let (path, mounted) = ("\(disk.path)/store.gz", "\(disk.path)/mounted.gz")
     try await CompressedFileStore<String>(path: path).close()
@@ -75,7 +75,7 @@ struct CompressedFileStoreMountTests {
     #expect(try CommandRun(["umount", mounted]).status == 0)
   }
 
-  @Test func rootLeavesTheFilesWithTheirOwner() async throws {
+  @Test func `root leaves the files with their owner`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/store.gz"
     func owners(of path: String) throws -> [Int] {

@@ -30,7 +30,7 @@ import TestSupport
     return run.output
   }
 
-  @Test func otherProgramsReadItAtAnyTime() async throws {
+  @Test func `other programs read it at any time`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore(path: path, codec: .jsonText)
     #expect(try shown(path) == "{}\n")
@@ -52,7 +52,7 @@ import TestSupport
     #expect(try CommandRun(["gzip", "-t", path]).status == 0)
   }
 
-  @Test func pythonReadsTheSameAndFindsTheBlocksOfBGZF() async throws {
+  @Test func `python reads the same and finds the blocks of BGZF`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore(path: path, codec: .jsonText, durability: .buffered)
     var batch = ChangeBatch<JSONText>()
@@ -87,7 +87,7 @@ import TestSupport
     #expect(bgzip.status == 0 && counts.first == 10 && (counts.last ?? 0) > 3_001, "\(bgzip.output), \(bgzip.errors)")
   }
 
-  @Test func bytesAreWrittenAsBase64() async throws {
+  @Test func `bytes are written as base 64`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore(path: path, codec: .raw)
     try await store.setValue([0, 255, 128], forKey: StoreKey(bytes: [0xFF]))
@@ -100,7 +100,7 @@ import TestSupport
     await expectStoreError(.versionMismatch) { _ = try await CompressedFileStore<Int>(path: path) }
   }
 
-  @Test func aCompactedFileIsNotMuchLargerThanWithGzip() async throws {
+  @Test func `a compacted file is not much larger than with gzip`() async throws {
     // A package manager's records, if there are any, have the length and the redundancy of real data.
     guard let status = try? String(contentsOfFile: "/var/lib/dpkg/status", encoding: .utf8) else {
       print("not measured: this system has no /var/lib/dpkg/status")
@@ -124,7 +124,7 @@ import TestSupport
 
   // MARK: Files of other programs
 
-  @Test func filesThatAreNotStoresAreRefusedUnchanged() async throws {
+  @Test func `files that are not stores are refused unchanged`() async throws {
     let text = "{\"set\":\"a\",\"value\":1}\n"
     let commands: [(name: String, command: String, code: StoreError.Code, message: String)] = [
       ("text", "printf '%s' '\(text)' > \"$1\"", .unrecognizedFormat, "not a gzip file"),
@@ -168,14 +168,14 @@ import TestSupport
     """
   }
 
-  @Test func aFileWithTwoHardLinksIsRefused() async throws {
+  @Test func `a file with two hard links is refused`() async throws {
     let path = folder.path("s.gz")
     try await CompressedFileStore<Int>(path: path).close()
     try FileManager.default.linkItem(atPath: path, toPath: folder.path("t.gz"))
     await expectStoreError(.unsupported) { _ = try await CompressedFileStore<Int>(path: path) }
   }
 
-  @Test func externalChangesToTheFileAreNoticed() async throws {
+  @Test func `external changes to the file are noticed`() async throws {
     for (name, command) in [
       ("removed", "rm \"$1\""), ("longer", "echo x >> \"$1\""), ("shorter", "truncate -s 10 \"$1\""),
       ("replaced", "cp \"$1\" \"$1.new\" && mv \"$1.new\" \"$1\""),
@@ -189,7 +189,7 @@ import TestSupport
     }
   }
 
-  @Test func nothingIsWrittenWithoutTheLock() async throws {
+  @Test func `nothing is written without the lock`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore<Int>(path: path)
     try await store.setValue(1, forKey: "a")
@@ -203,7 +203,7 @@ import TestSupport
     try await other.close()
   }
 
-  @Test func symbolicLinksAreFollowed() async throws {
+  @Test func `symbolic links are followed`() async throws {
     try FileManager.default.createSymbolicLink(atPath: folder.path("link"), withDestinationPath: folder.path("real.gz"))
     let store = try await CompressedFileStore<Int>(path: folder.path("link"))
     try await store.setValue(1, forKey: "a")

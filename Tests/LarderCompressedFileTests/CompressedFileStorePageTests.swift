@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func aLostPageLosesOnlyEntriesThatItsBlocksHeldOrChanged() async throws {
+  @Test func `a lost page loses only entries that its blocks held or changed`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "lost pages")
     let seed = "\(SeededGenerator.seedVariable)=\(SeededGenerator.seedOfProcess)"
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func aStoreWithALostPageIsReadAndCounted(isUnreadable: Bool) async throws {
+  @Test(arguments: [false, true]) func `a store with a lost page is read and counted`(isUnreadable: Bool) async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "lost page")
     let store = try await Store(path: "/s.gz", codec: .jsonText, fileSystem: disk)
     try await fill(store, 2_000, using: &generator)

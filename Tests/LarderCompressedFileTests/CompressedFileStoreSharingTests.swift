@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Reading only
 
-  @Test func readersLeaveATornTailUnchanged() async throws {
+  @Test func `readers leave a torn tail unchanged`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore<Int>(path: path)
     try await store.setValue(1, forKey: "a")
@@ -37,7 +37,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func theProviderOpensForReading() async throws {
+  @Test func `the provider opens for reading`() async throws {
     let path = folder.path("s.gz")
     let options = StoreOptions(access: .readOnly)
     await expectStoreError(.notFound) {
@@ -58,7 +58,7 @@ import Testing
 
   // MARK: Files of other programs
 
-  @Test func aFileOfAnotherProgramGetsNoLock() async throws {
+  @Test func `a file of another program gets no lock`() async throws {
     let path = folder.path("package.json")
     try Data("{\"name\":\"x\"}".utf8).write(to: URL(fileURLWithPath: path))
     await expectStoreError(.unrecognizedFormat) { _ = try await CompressedFileStore<Int>(path: path) }
@@ -67,7 +67,7 @@ import Testing
     #expect(try folder.names == ["package.json", "package.json.gz"])
   }
 
-  @Test func aStoreWithAMovedFileStopsWriting() async throws {
+  @Test func `a store with a moved file stops writing`() async throws {
     let path = folder.path("s.gz")
     let store = try await CompressedFileStore<Int>(path: path)
     try await store.setValue(1, forKey: "a")
@@ -86,7 +86,7 @@ import Testing
   /// A process that cannot synchronize its writes still leaves them to be read by the next process, although they are
   /// not on
   /// disk.
-  @Test(arguments: Durability.File.allCases) func nothingIsAssumedDurableAfterAProcessWasKilled(
+  @Test(arguments: Durability.File.allCases) func `nothing is assumed durable after a process was killed`(
     _ durability: Durability.File
   ) async throws {
     for number in 1...24 {

@@ -37,7 +37,7 @@ import Testing
 
   // MARK: Removed notes
 
-  @Test func notesOfATornBatchAreIgnored() async throws {
+  @Test func `notes of a torn batch are ignored`() async throws {
     var generator = SeededGenerator(seed: 7, purpose: "torn")
     for pageCount in 2...3 {
       let store = try await open()
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func notesOfARemovedEndingAreIgnored() async throws {
+  @Test func `notes of a removed ending are ignored`() async throws {
     for count in [90, 120, 150] {
       let store = try await open()
       try await write(count, to: store)
@@ -84,7 +84,7 @@ import Testing
 
   // MARK: Bytes of other programs
 
-  @Test(arguments: [0, 50]) func bytesThatOverwriteTheEndAreKept(_ cut: Int) async throws {
+  @Test(arguments: [0, 50]) func `bytes that overwrite the end are kept`(_ cut: Int) async throws {
     let store = try await open()
     try await write(100, to: store)
     try await store.close()
@@ -102,7 +102,7 @@ import Testing
     #expect(try await !findings().isEmpty)
   }
 
-  @Test func bytesAfterTheEndSurviveACrashOfTheNextWriter() async throws {
+  @Test func `bytes after the end survive a crash of the next writer`() async throws {
     var deaths = 0
     for step in 1..<60 {
       let store = try await open()
@@ -133,7 +133,7 @@ import Testing
 
   // MARK: Torn
 
-  @Test(arguments: [false, true]) func soundBlocksAfterATornOneAreReported(_ isOneBatch: Bool) async throws {
+  @Test(arguments: [false, true]) func `sound blocks after a torn one are reported`(_ isOneBatch: Bool) async throws {
     let store = try await open(isOneBatch ? .synced : .buffered)
     try await write(50, to: store)
     let size = try content().count
@@ -153,7 +153,7 @@ import Testing
     #expect(try await findings().isEmpty)
   }
 
-  @Test func notesNeverReachPastTheEnd() async throws {
+  @Test func `notes never reach past the end`() async throws {
     // A tiny file with a torn mark.
     let store = try await open()
     try await store.setValue(JSONText("1"), forKey: "a")
@@ -168,7 +168,7 @@ import Testing
 
   // MARK: Closing
 
-  @Test func powerLossNeverMakesAClosedFileLookTruncated() async throws {
+  @Test func `power loss never makes a closed file look truncated`() async throws {
     for seed in 0..<3 as Range<UInt64> {
       for isClosing in [true, false] {
         var step = 0
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func theMarkOfAFullDiskIsDurable() async throws {
+  @Test func `the mark of a full disk is durable`() async throws {
     let store = try await open()
     disk.capacity = 20_000
     await expectStoreError(.full) {

@@ -34,7 +34,7 @@ import TestSupport
 
   // MARK: Opening and closing
 
-  @Test func closingWithoutAWriteChangesNothing() async throws {
+  @Test func `closing without a write changes nothing`() async throws {
     try await store().close()
     let content = disk.content(at: "/s.gz")
     #expect(content?.suffix(28) == BlockFrame.endOfFileMarker[...])
@@ -46,12 +46,12 @@ import TestSupport
     #expect(try disk.attributes(at: "/s.gz")?.permissions == 0o600)
   }
 
-  @Test func aMissingStoreIsNotCreatedWithoutTheOption() async throws {
+  @Test func `a missing store is not created without the option`() async throws {
     await expectStoreError(.notFound) { try await store(createsIfMissing: false) }
     #expect(try disk.contentsOfDirectory(at: "/") == [])
   }
 
-  @Test func aNewerVersionIsRefused() async throws {
+  @Test func `a newer version is refused`() async throws {
     var line = String(decoding: FileHead(codecName: "json", salt: 9).line, as: UTF8.self)
     line.replace("{\"larder\":2", with: "{\"larder\":3,\"new\":[true]")
     let content = BlockComposer.storedBlock(Array(line.utf8), salt: 9, at: 0) + BlockFrame.endOfFileMarker
@@ -61,7 +61,7 @@ import TestSupport
     #expect(disk.content(at: "/s.gz") == content)
   }
 
-  @Test func aDeclaredSizeDoesNotAllocateMemory() async throws {
+  @Test func `a declared size does not allocate memory`() async throws {
     let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     // A block that falsely claims 64 KiB of text, and one that claims far more.
     for size: UInt32 in [65_536, .max] {
@@ -75,7 +75,7 @@ import TestSupport
     }
   }
 
-  @Test func anOversizedBlockIsDamage() throws {
+  @Test func `an oversized block is damage`() throws {
     let inflaters = StreamPool { () throws(ZlibError) in try ZlibInflater() }
     for (size, isAllowed) in [(65_536, true), (65_537, false), (1 << 20, false)] {
       let block = try BlockComposer(level: 6).block(
@@ -85,7 +85,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: [false, true]) func recoveredWritesAreDurableAfterSynchronizingOrClosing(
+  @Test(arguments: [false, true]) func `recovered writes are durable after synchronizing or closing`(
     _ isClosed: Bool
   ) async throws {
     for seed in 0..<20 as Range<UInt64> {
@@ -107,7 +107,7 @@ import TestSupport
 
   // MARK: Values
 
-  @Test(arguments: [0, 1 << 20]) func aValueMayBeLargerThanABlock(_ cacheSize: Int) async throws {
+  @Test(arguments: [0, 1 << 20]) func `a value may be larger than a block`(_ cacheSize: Int) async throws {
     var store = try await store(cacheSize: cacheSize)
     let sizes = [10, 60_000, 64_975, 65_000, 65_536, 200_000, 3]
     for (number, size) in sizes.enumerated() {
@@ -128,7 +128,7 @@ import TestSupport
     #expect(try await store.verify().findings == [])
   }
 
-  @Test func aSmallBatchIsStoredAndALargeOneCompressed() async throws {
+  @Test func `a small batch is stored and a large one compressed`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("\"a value that can be seen\""), forKey: "small")
     #expect(disk.content(at: "/s.gz").map { String(decoding: $0, as: UTF8.self) }?.contains("can be seen") == true)
@@ -138,7 +138,7 @@ import TestSupport
     #expect(size > 8_000 && size < 20_000, "\(size)")
   }
 
-  @Test func theCacheOfBlocksIsBounded() async throws {
+  @Test func `the cache of blocks is bounded`() async throws {
     let store = try await store(durability: .buffered, cacheSize: 100_000)
     for number in 0..<50 { try await store.setValue(text(10_000, number), forKey: StoreKey(integer: number)) }
     for round in 0..<3 {
@@ -150,7 +150,7 @@ import TestSupport
     }
   }
 
-  @Test(arguments: [0, 1 << 20]) func readsOfSeveralKeysGoBlockByBlockAndScansBypassTheCache(
+  @Test(arguments: [0, 1 << 20]) func `reads of several keys go block by block and scans bypass the cache`(
     _ cacheSize: Int
   ) async throws {
     let store = try await store(durability: .buffered, cacheSize: cacheSize)
@@ -173,7 +173,7 @@ import TestSupport
 
   // MARK: Compaction
 
-  @Test func theNewFileKeepsThePermissions() async throws {
+  @Test func `the new file keeps the permissions`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     try disk.open("/s.gz", .readWrite).setPermissions(0o640)
@@ -183,7 +183,7 @@ import TestSupport
     #expect(try disk.attributes(at: "/copy.gz")?.permissions == 0o600)
   }
 
-  @Test func compactionKeepsEverythingOnceAndInOrder() async throws {
+  @Test func `compaction keeps everything once and in order`() async throws {
     var store = try await store(durability: .buffered)
     for round in 0..<4 {
       for number in 0..<100 {
@@ -210,7 +210,7 @@ import TestSupport
     #expect(try disk.contentsOfDirectory(at: "/").sorted() == ["s.gz", "s.gz.lock"])
   }
 
-  @Test func readsAndWritesDuringACompactionAreComplete() async throws {
+  @Test func `reads and writes during a compaction are complete`() async throws {
     let store = try await store(durability: .buffered)
     for number in 0..<200 { try await store.setValue(text(2_000, number), forKey: StoreKey(integer: number)) }
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -244,7 +244,7 @@ import TestSupport
     #expect(try await details(store)["blocks"]! < 20)
   }
 
-  @Test func enoughWritesStartACompaction() async throws {
+  @Test func `enough writes start a compaction`() async throws {
     let store = try await store(durability: .buffered)
     var isCompacted = false
     for number in 0..<200 where !isCompacted {
@@ -256,7 +256,7 @@ import TestSupport
     #expect((disk.content(at: "/s.gz")?.count ?? 0) < 1_500_000)
   }
 
-  @Test func backupsAreStores() async throws {
+  @Test func `backups are stores`() async throws {
     let store = try await store()
     for number in 0..<50 { try await store.setValue(text(1_000, number), forKey: StoreKey(integer: number % 5)) }
     try await store.backup(to: "/whole.gz")
@@ -277,7 +277,7 @@ import TestSupport
 
   // MARK: Disk failures
 
-  @Test(arguments: Durability.File.allCases) func afterAFailedSynchronizationTheStoreContinuesWithANewFile(
+  @Test(arguments: Durability.File.allCases) func `after a failed synchronization the store continues with a new file`(
     _ durability: Durability.File
   ) async throws {
     var store = try await store(durability: durability)
@@ -300,7 +300,7 @@ import TestSupport
     #expect(try store.keys(in: .all, limit: .max, order: .ascending) == ["a", "c"])
   }
 
-  @Test func aFailedReadIsNotDamage() async throws {
+  @Test func `a failed read is not damage`() async throws {
     let store = try await store(cacheSize: 0)
     try await store.setValue(JSONText("1"), forKey: "a")
     // The first read is of several blocks, the second of one.
@@ -309,7 +309,7 @@ import TestSupport
     #expect(try store.value(forKey: "a") == JSONText("1"))
   }
 
-  @Test func damageToAnOpenFileIsFoundOnReading() async throws {
+  @Test func `damage to an open file is found on reading`() async throws {
     let store = try await store(cacheSize: 0)
     try await store.setValue(JSONText("1"), forKey: "a")
     try await store.setValue(JSONText("2"), forKey: "b")

@@ -70,7 +70,7 @@ import Testing
     if case .lost = found.index.find(key) { true } else { false }
   }
 
-  @Test func batchesTakeEffectOneAfterAnother() throws {
+  @Test func `batches take effect one after another`() throws {
     var file = File()
     try file.append(1, durable: 0, ["b"])
     try file.append(2, durable: 1, ["a", "c"])
@@ -85,7 +85,7 @@ import Testing
     #expect(closed.unnoted.isEmpty == false && keys(closed) == keys(found))
   }
 
-  @Test func aBatchOfSeveralBlocksTakesEffectWithItsLastOne() throws {
+  @Test func `a batch of several blocks takes effect with its last one`() throws {
     var file = File()
     try file.append(1, durable: 0, ["a"])
     try file.append(2, durable: 1, ["b", "c", "d"], valueSize: 50_000)
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func aLineSpansAsManyBlocksAsItNeeds() throws {
+  @Test func `a line spans as many blocks as it needs`() throws {
     var file = File()
     try file.append(1, durable: 0, ["a", "b"], valueSize: 200_000)
     try file.append(2, durable: 1, ["c"])
@@ -115,7 +115,7 @@ import Testing
     #expect(isLost("a", in: damaged) && !isLost("b", in: damaged) && !isLost("c", in: damaged))
   }
 
-  @Test func aBatchThatALaterBlockCallsDurableIsDamagedNotTorn() throws {
+  @Test func `a batch that a later block calls durable is damaged not torn`() throws {
     for (durable, isDurable) in [(UInt64(1), false), (2, true)] {
       var file = File()
       try file.append(1, durable: 0, ["a", "b"])
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func everyByteOfAClosedFileIsKnown() throws {
+  @Test func `every byte of a closed file is known`() throws {
     var file = File()
     try file.append(1, durable: 0, ["a", "b"])
     try file.append(2, durable: 1, ["b"], removing: ["a"])
@@ -148,7 +148,7 @@ import Testing
     #expect(found.damage == [Int64(file.starts[1])] && found.layout.end == file.starts[2])
   }
 
-  @Test func notesListTheKeysOfAHoleInAnOpenFile() throws {
+  @Test func `notes list the keys of a hole in an open file`() throws {
     var file = File()
     for number: UInt64 in 1...200 {
       let key = StoreKey("key \(number % 100)")
@@ -173,7 +173,7 @@ import Testing
     #expect(found.index.lostCount > 0 && found.index.gap(in: .all) == nil)
   }
 
-  @Test func ifTheNotesAreLostTooAllEarlierEntriesAreLost() throws {
+  @Test func `if the notes are lost too all earlier entries are lost`() throws {
     var file = File()
     for number: UInt64 in 1...300 { try file.append(number, durable: number - 1, [StoreKey("key \(number)")]) }
     file.zero(8192..<20_480)
@@ -183,7 +183,7 @@ import Testing
     #expect(found.index.gap(in: .all)?.range.lowerBound == "" && found.damage.count == 1)
   }
 
-  @Test func damageInABaseLosesExactlyItsEntries() throws {
+  @Test func `damage in a base loses exactly its entries`() throws {
     var file = File(base: 7)
     let baseKeys = (0..<40).map { StoreKey("key \(100 + $0)") }
     try file.append(7, durable: 7, baseKeys, valueSize: 5_000, as: .base)
@@ -210,7 +210,7 @@ import Testing
     #expect(cut.index.isDamaged && !isLost("key 100", in: cut) && isLost("key 139", in: cut))
   }
 
-  @Test func aBaseIsNotBufferedUntilItsEnd() throws {
+  @Test func `a base is not buffered until its end`() throws {
     let head = FileHead(codecName: "json", salt: 1, batch: 7, hasBase: true)
     var recovery = FileRecovery(head, .head)
     for number in 0..<3 {
@@ -224,7 +224,7 @@ import Testing
     }
   }
 
-  @Test func blocksFromOtherPlacesAndFilesAreIgnored() throws {
+  @Test func `blocks from other places and files are ignored`() throws {
     var file = File()
     for number: UInt64 in 1...4 { try file.append(number, durable: number - 1, ["\(number)"]) }
     let (bytes, starts) = (file.bytes, file.starts)
@@ -238,7 +238,7 @@ import Testing
     #expect(keys(result).isEmpty && result.layout.tornSize == bytes.count - starts[0])
   }
 
-  @Test func theHeadIsRepeatedInOtherPages() throws {
+  @Test func `the head is repeated in other pages`() throws {
     var file = File()
     for number: UInt64 in 1...100 { try file.append(number, durable: number - 1, [StoreKey("key \(number)")]) }
     try file.close(batch: 100)
@@ -259,7 +259,7 @@ import Testing
     }
   }
 
-  @Test func aFileOfInvalidBlocksIsRejected() throws {
+  @Test func `a file of invalid blocks is rejected`() throws {
     var file = File()
     try file.append(1, durable: 0, ["a"])
     let falseBlock: [UInt8] = BlockFrame.magic + [1, 1, 1, 1, 0, 0xFF, 6, 0, 0x42, 0x43, 2, 0, 0xFF, 0xFF]

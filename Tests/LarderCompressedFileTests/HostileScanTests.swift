@@ -8,7 +8,7 @@ import Testing
 @Suite struct HostileScanTests {
   private let composer = BlockComposer(level: 1)
 
-  @Test func aFileOfUselessBlocksIsRejected() throws {
+  @Test func `a file of useless blocks is rejected`() throws {
     // Any block could have notes that repeat a lost head.
     let text = Array("{\"batch\":1,\"durable\":0}\n".utf8) + [UInt8](repeating: 0x20, count: 64_000)
     let block = try composer.block(text, isCompressed: true, salt: 7, at: 1)
@@ -18,7 +18,7 @@ import Testing
     #expect(problem?.message.contains("look like") == true)
   }
 
-  @Test func notesAreFoundForEachHole() throws {
+  @Test func `notes are found for each hole`() throws {
     // Many small holes. After a scan of the whole file, each of them has notes elsewhere.
     let head = FileHead(codecName: "json", salt: 3)
     var bytes = head.block + head.block(of: .open)

@@ -14,14 +14,14 @@ import Testing
 
   // MARK: The format
 
-  @Test func theNameSaysThatValuesAreCompressed() throws {
+  @Test func `the name says that values are compressed`() throws {
     #expect(JSONCodec<String>().compressed().name == "json+deflate")
     #expect(RawCodec.raw.checksummed().compressed(level: 9).checksummed().name == "raw+crc32c+deflate+crc32c")
     #expect(RawCodec.raw.compressed(dictionary: try dictionary("that")).name == "raw+deflate")
     #expect(JSONCodec<String>().compressed().format == .binary)
   }
 
-  @Test func smallAndIncompressibleValuesCostOneByte() throws {
+  @Test func `small and incompressible values cost one byte`() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CompressedCodecTests")
     for count in [0, 1, 47, 48, 511, 512, 3000, 100_000] {
       let noise = (0..<count).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
@@ -41,7 +41,7 @@ import Testing
     #expect(try Coding.bytes(of: text, by: .raw.compressed(threshold: .max)) == [0] + text)
   }
 
-  @Test func theLayoutIsThePublishedOne() throws {
+  @Test func `the layout is the published one`() throws {
     let bytes = try Coding.bytes(of: text, by: .raw.compressed())
     var deflater = try ZlibDeflater()
     var deflated: [UInt8] = []
@@ -61,7 +61,7 @@ import Testing
     #expect(Array(withDictionary.prefix(3)) == [2, 0x26, 0x39])
   }
 
-  @Test func encodingAppendsToExistingBytes() throws {
+  @Test func `encoding appends to existing bytes`() throws {
     for value in [text, Array(text.prefix(10))] {
       var bytes: [UInt8] = [7, 8, 9]
       try RawCodec.raw.compressed().encode(value, into: &bytes)
@@ -70,7 +70,7 @@ import Testing
   }
 
   @Test(arguments: [-5, 1, 6, 9, 50], [0, 20, 5000, 32_768])
-  func valuesOfEverySizeRoundTrip(level: Int, dictionarySize: Int) throws {
+  func `values of every size round trip`(level: Int, dictionarySize: Int) throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CompressedCodecTests \(level)")
     func text(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 97...104, using: &generator) } }
     let dictionary = dictionarySize == 0 ? nil : try CompressionDictionary(text(dictionarySize))
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func theWindowFitsEverySize() {
+  @Test func `the window fits every size`() {
     #expect(CompressionStreams.windowBits(for: 0) == 10)
     #expect(CompressionStreams.windowBits(for: 1024 - 262) == 10)
     #expect(CompressionStreams.windowBits(for: 1024 - 261) == 11)
@@ -91,14 +91,14 @@ import Testing
     #expect(CompressionStreams.windowBits(for: .max / 2) == 15)
   }
 
-  @Test func errorsOfTheBaseCodecPassThrough() throws {
+  @Test func `errors of the base codec pass through`() throws {
     #expect(throws: EncodingError.self) { try Coding.bytes(of: Double.nan, by: JSONCodec().compressed()) }
     let bytes = try Coding.bytes(of: text, by: .raw.compressed())
     #expect(throws: JSONSyntaxError.self) { try Coding.value(of: bytes, by: JSONTextCodec().compressed()) }
     #expect(throws: JSONSyntaxError.self) { try Coding.value(of: [0, 1], by: JSONTextCodec().compressed()) }
   }
 
-  @Test func oneCodecServesManyTasks() async throws {
+  @Test func `one codec serves many tasks`() async throws {
     let samples = SampleRecords.users(200, seed: 1)
     let codec = RawCodec.raw.compressed(dictionary: try .train(on: samples, size: 1024))
     let expected = try samples.map { try Coding.bytes(of: $0, by: codec) }
@@ -117,7 +117,7 @@ import Testing
 
   // MARK: Dictionaries
 
-  @Test func oldValuesStayReadableAfterANewDictionary() throws {
+  @Test func `old values stay readable after a new dictionary`() throws {
     let old = try dictionary("to be or not to be")
     let new = try dictionary("that is the question")
     let value = Array(text.prefix(60))
@@ -134,7 +134,7 @@ import Testing
     for bytes in [plain, first, second] { #expect(try Coding.value(of: bytes, by: codec) == value) }
   }
 
-  @Test func aMissingDictionaryIsNamed() throws {
+  @Test func `a missing dictionary is named`() throws {
     let missing = try dictionary("to be or not to be")
     let other = try dictionary("that is the question")
     let bytes = try Coding.bytes(of: Array(text.prefix(60)), by: .raw.compressed(dictionary: missing))
@@ -148,7 +148,7 @@ import Testing
     #expect(error?.description.contains("the dictionary \(missing.id), and only \(other.id) is available") == true)
   }
 
-  @Test func anotherDictionaryWithTheSameIdentifierGivesNoWrongValue() throws {
+  @Test func `another dictionary with the same identifier gives no wrong value`() throws {
     let original = try dictionary("to be or not to be")
     // One in 65,536 dictionaries has the same identifier, so one can be found by search.
     let namesake = try #require(
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func everyTruncationAndEveryChangedBitIsFound() throws {
+  @Test func `every truncation and every changed bit is found`() throws {
     let value = Array(text.prefix(100))
     let plain = RawCodec.raw.compressed(threshold: 0)
     expectDamageIsFound(of: try Coding.bytes(of: value, by: plain), value: value, by: plain)
@@ -191,7 +191,7 @@ import Testing
     #expect(throws: CompressedFormatError.self) { try Coding.value(of: [3] + value, by: plain) }
   }
 
-  @Test func uncompressedValuesCanHaveAChecksum() throws {
+  @Test func `uncompressed values can have a checksum`() throws {
     let value = Array(text.prefix(30))
     let codec = RawCodec.raw.compressed().checksummed()
     let bytes = try Coding.bytes(of: value, by: codec)
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func aFalseSizeAllocatesNoMemory() throws {
+  @Test func `a false size allocates no memory`() throws {
     var deflater = try ZlibDeflater()
     var bomb: [UInt8] = []
     try [UInt8](repeating: 0, count: 1_000_000).withUnsafeBytes { try deflater.deflate($0, appendingTo: &bomb) }

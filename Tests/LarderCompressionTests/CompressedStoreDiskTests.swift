@@ -23,7 +23,7 @@ import Testing
     return generator.next()
   }
 
-  @Test func powerLoss() async throws {
+  @Test func `power loss`() async throws {
     #expect(try await Self.trial().losePower(cuts: 300, seed: Self.seed(for: "power cuts")) >= 300)
   }
 

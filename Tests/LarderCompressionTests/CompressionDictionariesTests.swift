@@ -23,7 +23,7 @@ import Testing
 
   // MARK: The set
 
-  @Test func theOneAddedLastIsTheCurrentOne() throws {
+  @Test func `the one added last is the current one`() throws {
     var dictionaries = CompressionDictionaries()
     #expect(dictionaries.current == nil)
     let (a, b) = (try dictionary("a"), try dictionary("b"))
@@ -40,7 +40,7 @@ import Testing
     #expect(dictionaries.description == "CompressionDictionaries(\(b.id), \(a.id))")
   }
 
-  @Test func duplicateIdentifiersAreRefused() throws {
+  @Test func `duplicate identifiers are refused`() throws {
     let original = try dictionary("original")
     let namesake = try #require(
       try (0..<2_000_000 as Range<Int>).lazy.map { try dictionary("namesake \($0)") }.first { $0.id == original.id })
@@ -51,7 +51,7 @@ import Testing
 
   // MARK: The file
 
-  @Test func addedDictionariesAreReadAgain() async throws {
+  @Test func `added dictionaries are read again`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("users.dictionaries")
     #expect(try await CompressionDictionaries.read(fromFile: path) == CompressionDictionaries())
@@ -65,7 +65,7 @@ import Testing
     #expect(try folder.names == ["users.dictionaries", "users.dictionaries.lock"])
   }
 
-  @Test func theFormatIsThePublishedOne() async throws {
+  @Test func `the format is the published one`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     try await added("123456789", in: disk)
     let text = """
@@ -81,14 +81,14 @@ import Testing
         == CompressionDictionaries())
   }
 
-  @Test func theFileOfAStoresDictionaries() {
+  @Test func `the file of a stores dictionaries`() {
     #expect(CompressionDictionaries.path(besideStoreAt: "users.json") == "users.json.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "./users") == "./users.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "/data/users/") == "/data/users.dictionaries")
     #expect(CompressionDictionaries.path(besideStoreAt: "data/users") == "data/users.dictionaries")
   }
 
-  @Test func filesOfOtherFormatsAreRefusedByName() throws {
+  @Test func `files of other formats are refused by name`() throws {
     func code(of text: String) -> StoreError.Code? {
       #expect(throws: StoreError.self) { try DictionaryFile.dictionaries(in: Array(text.utf8), path: "/d") }?.code
     }
@@ -111,7 +111,7 @@ import Testing
     #expect(try DictionaryFile.dictionaries(in: Array(spacious.utf8), path: "").all == [dictionary("123456789")])
   }
 
-  @Test func everyTruncationAndEveryChangedBitIsFound() throws {
+  @Test func `every truncation and every changed bit is found`() throws {
     let dictionaries = try CompressionDictionaries([dictionary("a first one"), dictionary("another")])
     let bytes = DictionaryFile.bytes(of: dictionaries)
     // Without its final line end, the file is still whole.
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func onlyOneWriterAddsAtATime() async throws {
+  @Test func `only one writer adds at a time`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     let lock = try #require(try FileLock.acquire("/dictionaries.lock", in: disk))
     let error = await expectStoreError(.locked) { try await added("a", in: disk) }
@@ -143,7 +143,7 @@ import Testing
     try await added("a", in: disk)
   }
 
-  @Test func aDamagedFileStaysUnchanged() async throws {
+  @Test func `a damaged file stays unchanged`() async throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place(Array("{\"larder-dictionaries\":1".utf8), at: "/dictionaries")
     await expectStoreError(.corrupted) { try await added("a", in: disk) }
@@ -153,7 +153,7 @@ import Testing
   /// Power loss or a failure at any operation.
   ///
   /// The file has all added dictionaries, and is always in the state before or after an interrupted addition.
-  @Test func noAddedDictionaryIsEverLost() async throws {
+  @Test func `no added dictionary is ever lost`() async throws {
     let texts = ["first", "second", "third"]
     let all = try texts.map { try dictionary($0) }
     let undisturbed = SimulatedFileSystem(seed: 1)
@@ -183,7 +183,7 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheFileSystemPassThrough() async throws {
+  @Test func `errors of the file system pass through`() async throws {
     let folder = try TemporaryFolder()
     await expectStoreError(.unrecognizedFormat) { try await CompressionDictionaries.read(fromFile: folder.path) }
     let dictionary = try dictionary("a")

@@ -24,7 +24,7 @@ import Testing
     return Double(without) / Double(with)
   }
 
-  @Test(arguments: [(4096, 2.5), (16_384, 2.7)]) func recordsOf150BytesBecomeMuchSmaller(
+  @Test(arguments: [(4096, 2.5), (16_384, 2.7)]) func `records of 150 bytes become much smaller`(
     size: Int, atLeast: Double
   ) throws {
     let records = SampleRecords.users(100, seed: 3)
@@ -33,7 +33,7 @@ import Testing
     #expect(gain >= atLeast)
   }
 
-  @Test(arguments: [(4096, 1.4), (16_384, 1.8)]) func recordsOf800BytesBecomeSmaller(
+  @Test(arguments: [(4096, 1.4), (16_384, 1.8)]) func `records of 800 bytes become smaller`(
     size: Int, atLeast: Double
   ) throws {
     let records = SampleRecords.customers(100, seed: 3)
@@ -42,7 +42,7 @@ import Testing
     #expect(gain >= atLeast)
   }
 
-  @Test func theSameSamplesGiveTheSameDictionary() throws {
+  @Test func `the same samples give the same dictionary`() throws {
     let samples = SampleRecords.users(100, seed: 5)
     let dictionary = try CompressionDictionary.train(on: samples, size: 1000)
     #expect(try CompressionDictionary.train(on: samples, size: 1000) == dictionary)
@@ -51,7 +51,7 @@ import Testing
     #expect(dictionary.id.description.count == 4)
   }
 
-  @Test func commonPartsOfSamplesOccurInTheDictionaryOnce() throws {
+  @Test func `common parts of samples occur in the dictionary once`() throws {
     let common = Array("{\"a rather long name of a member\":".utf8)
     // The seed is fixed, because occasionally two sequences share a count and would be mistaken for one that two
     // samples share.
@@ -63,7 +63,7 @@ import Testing
     #expect(try CompressionDictionary.train(on: samples, size: 4096).bytes == common)
   }
 
-  @Test func theMostUsefulPartIsLast() throws {
+  @Test func `the most useful part is last`() throws {
     let frequent = Array("<frequent sequence of bytes>".utf8)
     let rare = Array("[a rarer one, in few samples]".utf8)
     var generator = SeededGenerator(seed: 1)
@@ -75,7 +75,7 @@ import Testing
     #expect(bytes == rare + frequent)
   }
 
-  @Test func unusableSamplesAreRefused() throws {
+  @Test func `unusable samples are refused`() throws {
     for samples: [[UInt8]] in [[], [[]], [Array("abcdefghijkl".utf8)], [Array("abcdefg".utf8), Array("abcdefg".utf8)]] {
       let error = expectStoreError(.invalidArgument) { try CompressionDictionary.train(on: samples) }
       #expect(error?.message.contains("of the \(samples.count) samples") == true)
@@ -88,7 +88,7 @@ import Testing
     #expect(try CompressionDictionary.train(on: SampleRecords.users(2, seed: 1), size: 64).bytes.count <= 64)
   }
 
-  @Test func aDictionaryIsNeitherEmptyNorTooLarge() throws {
+  @Test func `a dictionary is neither empty nor too large`() throws {
     expectStoreError(.invalidArgument) { try CompressionDictionary([]) }
     expectStoreError(.invalidArgument) { try CompressionDictionary(Array(repeating: 1, count: 32_769)) }
     #expect(try CompressionDictionary(Array(repeating: 1, count: 32_768)).bytes.count == 32_768)

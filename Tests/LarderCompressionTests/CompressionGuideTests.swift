@@ -35,7 +35,7 @@ import Testing
     scratch = try TemporaryFolder()
   }
 
-  @Test func largeValues() async throws {
+  @Test func `large values`() async throws {
     // snippet.values
     let articles = try await JSONFileStore<Article>(
       path: folder + "/articles.json", codec: .json(Article.self).compressed())
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func smallValues() async throws {
+  @Test func `small values`() async throws {
     let samples = (0..<200).map(User.init)
     do {
       // snippet.dictionaries-2

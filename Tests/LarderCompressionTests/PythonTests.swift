@@ -80,7 +80,7 @@ import Testing
       .map { try #require(Hexadecimal.bytes(of: Array($0.utf8))) }
   }
 
-  @Test func pythonReadsWrittenData() async throws {
+  @Test func `python reads written data`() async throws {
     let folder = try TemporaryFolder()
     let dictionaries = try await dictionaries(in: folder)
     let values =
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func dataWrittenByPythonIsRead() async throws {
+  @Test func `data written by Python is read`() async throws {
     let folder = try TemporaryFolder()
     let codec = RawCodec.raw.compressed(dictionaries: try await dictionaries(in: folder))
     let values = SampleRecords.customers(20, seed: 11)

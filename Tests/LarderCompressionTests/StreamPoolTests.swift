@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aStreamIsReused() throws {
+  @Test func `a stream is reused`() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 2)
     for use in 1...5 {
@@ -39,7 +39,7 @@ import Testing
     #expect(workshop.madeCount.withLock { $0 } == 1)
   }
 
-  @Test func aNewStreamIsCreatedIfAllAreInUse() throws {
+  @Test func `a new stream is created if all are in use`() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 2)
     func nested(_ depth: Int) throws -> [Int] {
@@ -61,7 +61,7 @@ import Testing
     #expect(try nested(3) == [1, 2, 5])
   }
 
-  @Test func anErrorLeavesTheStreamInThePool() throws {
+  @Test func `an error leaves the stream in the pool`() throws {
     let workshop = Workshop()
     let pool = workshop.pool(count: 1)
     #expect(throws: ZlibError.damaged) {

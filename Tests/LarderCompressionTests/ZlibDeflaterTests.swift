@@ -21,7 +21,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 6, 9], [[], Array("hello, hello, world".utf8)])
-  func oneStreamServesManyPiecesOfData(level: Int, dictionary: [UInt8]) throws {
+  func `one stream serves many pieces of data`(level: Int, dictionary: [UInt8]) throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ZlibDeflaterTests")
     var deflater = try ZlibDeflater(level: level, dictionary: dictionary.span.bytes)
     for count in [0, 1, 2, 100, 3, 70_000, 0, 40_000, 150] {
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func everyPieceIsCompressedIndependently() throws {
+  @Test func `every piece is compressed independently`() throws {
     let dictionary = Array("the quick brown fox".utf8)
     let data = Array("the lazy dog and the quick brown fox".utf8)
     var used = try ZlibDeflater(dictionary: dictionary.span.bytes)
@@ -42,7 +42,7 @@ import Testing
     #expect(try deflated(data, by: &without).count > first.count)
   }
 
-  @Test func insufficientCapacityIsReported() throws {
+  @Test func `insufficient capacity is reported`() throws {
     let data = Array("abcdefghijklmnopqrstuvwxyz".utf8)
     var deflater = try ZlibDeflater()
     let whole = try deflated(data, by: &deflater)
@@ -57,13 +57,13 @@ import Testing
   }
 
   @Test(arguments: [(-2, 15, 8), (10, 15, 8), (6, 16, 8), (6, 7, 8), (6, 15, 0), (6, 15, 10)])
-  func aParameterOutsideItsRangeIsRefused(level: Int, windowBits: Int, memoryLevel: Int) {
+  func `a parameter outside its range is refused`(level: Int, windowBits: Int, memoryLevel: Int) {
     #expect(throws: ZlibError(code: -2)) {
       _ = try ZlibDeflater(level: level, windowBits: windowBits, memoryLevel: memoryLevel)
     }
   }
 
-  @Test func errorsIncludeTheLibrarysMessage() {
+  @Test func `errors include the librarys message`() {
     #expect(ZlibError(code: -3).description == "data error (-3)")
     #expect(ZlibError(code: -4).description == "insufficient memory (-4)")
   }

@@ -19,7 +19,7 @@ import Testing
     return try bytes.withUnsafeBytes { try inflater.inflate($0, size: size, dictionary: dictionary.span.bytes) }
   }
 
-  @Test func theSizeMustBeExact() throws {
+  @Test func `the size must be exact`() throws {
     let bytes = try deflated(data)
     #expect(try inflated(bytes, size: data.count) == data)
     for size in [-1, 0, data.count - 1, data.count + 1, .max] {
@@ -30,7 +30,7 @@ import Testing
     #expect(throws: ZlibError.damaged) { try inflated(nothing, size: 1) }
   }
 
-  @Test func truncatedAndTrailingBytesAreDamage() throws {
+  @Test func `truncated and trailing bytes are damage`() throws {
     let bytes = try deflated(data)
     for length in 0..<bytes.count {
       #expect(throws: ZlibError.damaged) { try inflated(Array(bytes.prefix(length)), size: data.count) }
@@ -38,7 +38,7 @@ import Testing
     #expect(throws: ZlibError.damaged) { try inflated(bytes + [0], size: data.count) }
   }
 
-  @Test func oneStreamServesManyPiecesOfData() throws {
+  @Test func `one stream serves many pieces of data`() throws {
     let dictionary = Array("that is the question".utf8)
     let with = try deflated(data, dictionary: dictionary)
     let without = try deflated(data)
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func noDataExpandsBeyondTheBoundForDeclaredSizes() throws {
+  @Test func `no data expands beyond the bound for declared sizes`() throws {
     let zeros = [UInt8](repeating: 0, count: 10_000_000)
     let bytes = try deflated(zeros)
     #expect(bytes.count * ZlibInflater.maximumExpansion > zeros.count)
@@ -62,7 +62,7 @@ import Testing
     #expect(try inflated(bytes, size: zeros.count) == zeros)
   }
 
-  @Test func theChecksumMatchesThePublishedAlgorithm() {
+  @Test func `the checksum matches the published algorithm`() {
     let digits = Array("123456789".utf8)
     #expect(digits.withUnsafeBytes { ZlibCRC32.checksum(of: $0) } == 0xCBF4_3926)
     let start = digits.prefix(4).withUnsafeBytes { ZlibCRC32.checksum(of: $0) }

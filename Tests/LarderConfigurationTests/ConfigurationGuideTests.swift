@@ -32,7 +32,7 @@ import Testing
   }
 
   /// The stack of the guide, in a folder of its own.
-  @Test func aStack() async throws {
+  @Test func `a stack`() async throws {
     let path = folder.path("app.json")
     try """
     {"stores": {"sessions": {"url": "sqlite:\(folder.path("shop.db"))#sessions", "batched": true,
@@ -60,7 +60,7 @@ import Testing
     try await sessions.close()
   }
 
-  @Test func aQueueAndItsWorker() async throws {
+  @Test func `a queue and its worker`() async throws {
     let document = """
       {"stores": {"mails": {"url": "sqlite:\(folder.path("shop.db"))#mails", "queue": {"prefix": "mails/"}}},
       "workers": {"mail": {"concurrency": 4, "lease": "1m"}}}
@@ -89,7 +89,7 @@ import Testing
     try await mails.close()
   }
 
-  @Test func wrongQueuesAndWorkersAreNamed() async throws {
+  @Test func `wrong queues and workers are named`() async throws {
     func stacks(_ variables: [String: String]) -> Stacks {
       Stacks(
         sources: [.environment(variables)], stores: [MemoryStoreProvider()],
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func anotherSource() async throws {
+  @Test func `another source`() async throws {
     // snippet.read-another-source
     let values = InMemoryProvider(values: ["stores.sessions.url": "memory:"])
     let source = ConfigurationSource(values.snapshot(), names: ["stores.sessions.url"])
@@ -126,7 +126,7 @@ import Testing
     try await stacks.open("sessions", codec: .json(Session.self)).close()
   }
 
-  @Test func theFirstSourceDecides() async throws {
+  @Test func `the first source decides`() async throws {
     let stacks = Stacks(
       sources: [
         .arguments(["server", "--stores-s-cached-entries=5"]),
@@ -207,7 +207,7 @@ import Testing
   }
   // snippet.end
 
-  @Test func aLayerOfOnesOwn() async throws {
+  @Test func `a layer of ones own`() async throws {
     let source = ConfigurationSource.environment([
       "STORES_S_URL": "json:\(folder.path("s"))", "STORES_S_CHECKED_LIMIT": "10B",
     ])
@@ -224,7 +224,7 @@ import Testing
     #expect(error?.message == "stores.s.checked.limit is required; set a size, such as 1MB")
   }
 
-  @Test func settingsInAStore() async throws {
+  @Test func `settings in a store`() async throws {
     let path = folder.path("settings.db")
     // snippet.change-settings-while-programs-run
     let store = try await SQLiteStore<JSONText>(path: path, codec: .jsonText)
@@ -238,7 +238,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func settingsInAConfiguredStore() async throws {
+  @Test func `settings in a configured store`() async throws {
     let source = ConfigurationSource.environment(["STORES_SETTINGS_URL": "sqlite:\(folder.path("settings.db"))"])
     let stacks = Stacks(sources: [source], stores: [SQLiteStoreProvider()])
 

@@ -35,7 +35,7 @@ import Testing
     ).open("s", codec: .json(Value.self))
   }
 
-  @Test func theInformationIsThatOfTheStackInCode() async throws {
+  @Test func `the information is that of the stack in code`() async throws {
     let server = try await PostgresServer.shared
     let (one, other) = (try await server.newSchema(), try await server.newSchema())
     let configured = try await Self.configured(one)
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// A store that exists and does not report its changes is no store of settings for several hosts.
-  @Test func aStoreWithoutReportsIsRefused() async throws {
+  @Test func `a store without reports is refused`() async throws {
     let server = try await PostgresServer.shared
     let url = "postgres:\(server.connectionString)#\(try await server.newSchema())/s"
     let (plain, reporting) = (PostgresStoreProvider(), PostgresStoreProvider(reportsChanges: true))
@@ -101,7 +101,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func aPostgresStorePassesTheSuiteOfProviders() async throws {
+  @Test func `a Postgres store passes the suite of providers`() async throws {
     let schema = try await PostgresServer.shared.newSchema()
     let database = try await Self.database(schema)
     let store = try await PostgresStore(in: database, name: "settings", codec: .jsonText, reportsChanges: true)

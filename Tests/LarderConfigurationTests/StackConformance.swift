@@ -126,7 +126,7 @@ import Testing
     },
   ]
 
-  @Test(arguments: stacks) func theInformationIsThatOfTheStackInCode(_ stack: Stack) async throws {
+  @Test(arguments: stacks) func `the information is that of the stack in code`(_ stack: Stack) async throws {
     let folder = try TemporaryFolder()
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     let (one, other) = (try ConformanceLocation(), try ConformanceLocation())

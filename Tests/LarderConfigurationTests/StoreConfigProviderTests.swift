@@ -38,21 +38,23 @@ import Testing
     try await store.close()
   }
 
-  @Test func memoryPassesTheSuiteOfProviders() async throws { try await check(MemoryStore<JSONText>().observable()) }
+  @Test func `memory passes the suite of providers`() async throws {
+    try await check(MemoryStore<JSONText>().observable())
+  }
 
-  @Test func jsonPassesTheSuiteOfProviders() async throws {
+  @Test func `json passes the suite of providers`() async throws {
     try await check(try await JSONFileStore(path: folder.path("s"), codec: .jsonText).observable())
   }
 
-  @Test func sqlitePassesTheSuiteOfProviders() async throws {
+  @Test func `sqlite passes the suite of providers`() async throws {
     try await check(try await SQLiteStore(path: folder.path("s"), codec: .jsonText))
   }
 
-  @Test func lmdbPassesTheSuiteOfProviders() async throws {
+  @Test func `lmdb passes the suite of providers`() async throws {
     try await check(try await LMDBStore(path: folder.path("s"), codec: .jsonText))
   }
 
-  @Test func aPrefixSelectsSettings() async throws {
+  @Test func `a prefix selects settings`() async throws {
     let store = MemoryStore<JSONText>().observable()
     try await store.setValue(JSONText("1"), forKey: "app/rate")
     try await store.setValue(JSONText("2"), forKey: "rate")
@@ -62,7 +64,7 @@ import Testing
     #expect(try provider.value(forKey: "app/rate", type: .int).value == nil)
   }
 
-  @Test func aValueOfAnotherTypeIsAnError() async throws {
+  @Test func `a value of another type is an error`() async throws {
     let store = MemoryStore<JSONText>().observable()
     for (key, text) in ["text": #""x""#, "object": #"{"a": 1}"#, "null": "null", "mixed": #"[1, "a"]"#] {
       try await store.setValue(JSONText(text), forKey: StoreKey(key))
@@ -75,7 +77,7 @@ import Testing
     #expect(try provider.value(forKey: "text", type: .string).value?.content == .string("x"))
   }
 
-  @Test func secretsAreMarked() async throws {
+  @Test func `secrets are marked`() async throws {
     let store = MemoryStore<JSONText>().observable()
     try await store.setValue(JSONText(#""hunter2""#), forKey: "db.password")
     try await store.setValue(JSONText("1"), forKey: "db.port")
@@ -104,19 +106,19 @@ import Testing
     try await writing.close()
   }
 
-  @Test func aChangeOfAnotherObjectIsSeenOverSQLite() async throws {
+  @Test func `a change of another object is seen over SQLite`() async throws {
     let path = folder.path("s")
     try await checkChange(
       try await SQLiteStore(path: path, codec: .jsonText), try await SQLiteStore(path: path, codec: .jsonText))
   }
 
-  @Test func aChangeOfAnotherObjectIsSeenOverLMDB() async throws {
+  @Test func `a change of another object is seen over LMDB`() async throws {
     let path = folder.path("s")
     try await checkChange(
       try await LMDBStore(path: path, codec: .jsonText), try await LMDBStore(path: path, codec: .jsonText))
   }
 
-  @Test func snapshotsAreConsistentAndWatched() async throws {
+  @Test func `snapshots are consistent and watched`() async throws {
     let store = MemoryStore<JSONText>().observable()
     try await store.apply([.set("a", JSONText("1")), .set("b", JSONText("1"))])
     let provider = try await StoreConfigProvider(store)
@@ -133,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func valuesStayWhileTheStoreCannotBeRead() async throws {
+  @Test func `values stay while the store cannot be read`() async throws {
     let (base, clock) = (MemoryStore<JSONText>().faulty(), ManualClock())
     let store = base.observable()
     try await store.setValue(JSONText("1"), forKey: "rate")
@@ -146,7 +148,7 @@ import Testing
     try await waitUntil { try provider.value(forKey: "rate", type: .int).value?.content == .int(2) }
   }
 
-  @Test func tooManySettingsAreRefused() async throws {
+  @Test func `too many settings are refused`() async throws {
     let store = MemoryStore<JSONText>().observable()
     let value = try JSONText("1")
     try await store.apply(ChangeBatch((0...10_000).map { .set(StoreKey("\($0)"), value) }))
@@ -154,7 +156,7 @@ import Testing
   }
 
   /// A watcher leaves nothing behind, neither after many changes nor after it has ended.
-  @Test func manyChangesLeaveNothing() async throws {
+  @Test func `many changes leave nothing`() async throws {
     let store = MemoryStore<JSONText>().observable()
     try await store.setValue(JSONText("0"), forKey: "rate")
     weak var released: StoreConfigProvider<ObservingStore<MemoryStore<JSONText>>>?

@@ -96,7 +96,7 @@ import Testing
     ]
   }
 
-  @Test(arguments: Form.allCases) func theCompleteConfigurationIsOpened(_ form: Form) async throws {
+  @Test(arguments: Form.allCases) func `the complete configuration is opened`(_ form: Form) async throws {
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     let store = try await Stacks.all(try form.source(complete), ring: ring).open("s", codec: .json(Int.self))
     try await store.setValue(1, forKey: "a")
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// Each key with a letter that is missing, doubled or another one.
-  @Test(arguments: Form.allCases) func aMisspelledKeyIsNamed(_ form: Form) async throws {
+  @Test(arguments: Form.allCases) func `a misspelled key is named`(_ form: Form) async throws {
     for key in complete.keys.sorted() {
       let last = key.index(before: key.endIndex)
       for wrong in [String(key[..<last]), key + String(key[last]), key[..<last] + "q"] {
@@ -117,7 +117,7 @@ import Testing
   }
 
   /// A misspelled name of a layer.
-  @Test(arguments: Form.allCases) func aMisspelledLayerIsNamed(_ form: Form) async throws {
+  @Test(arguments: Form.allCases) func `a misspelled layer is named`(_ form: Form) async throws {
     for layer in ["metered", "expiring", "cached", "batched", "writeBehind", "compressed", "encrypted", "bounded"] {
       try await expectRefusal(["url": url, "\(layer)x": "true"], as: form, naming: form.name(of: "\(layer)x"))
       try await expectRefusal(
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func twoLayersAtOnePlaceAreNamed() async throws {
+  @Test func `two layers at one place are named`() async throws {
     for (first, second) in [
       ("batched", "writeBehind"), ("batched.changes", "writeBehind.age"), ("batched", "writeBehind.changes"),
     ] {
@@ -138,7 +138,9 @@ import Testing
   }
 
   /// A layer that is switched off and has a setting, in the forms that can say both.
-  @Test(arguments: [Form.environment, .arguments]) func aLayerThatIsOffAndSetIsNamed(_ form: Form) async throws {
+  @Test(arguments: [Form.environment, .arguments]) func `a layer that is off and set is named`(_ form: Form)
+    async throws
+  {
     for key in complete.keys.sorted() where key.contains(".") {
       let layer = String(key.prefix { $0 != "." })
       try await expectRefusal(
@@ -167,7 +169,9 @@ import Testing
     ("writeBehind.changes", "0", "a whole number"),
   ]
 
-  @Test(arguments: values) func aWrongValueIsNamed(_ wrong: (key: String, value: String, text: String)) async throws {
+  @Test(arguments: values) func `a wrong value is named`(_ wrong: (key: String, value: String, text: String))
+    async throws
+  {
     for form in Form.allCases {
       var settings = complete
       settings[wrong.key] = wrong.value
@@ -176,7 +180,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["url", "cached.entries", "encrypted.ring", "bounded.bytes"]) func aMissingSettingIsNamed(
+  @Test(arguments: ["url", "cached.entries", "encrypted.ring", "bounded.bytes"]) func `a missing setting is named`(
     _ key: String
   ) async throws {
     for form in Form.allCases {
@@ -186,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func anEmptyObjectIsNamed() async throws {
+  @Test func `an empty object is named`() async throws {
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     let source = try ConfigurationSource.json(
       Data(#"{"stores": {"s": {"url": "memory:", "batched": {}}}}"#.utf8), name: "app.json")
@@ -197,7 +201,8 @@ import Testing
       error?.message == "stores.s.batched.{} in app.json is no setting; did you mean stores.s.batched?")
   }
 
-  @Test(arguments: ["", "S", "s.t", "s-t", "s_t", "1s", "userSessions"]) func aNameThatASourceCannotTellApartIsRefused(
+  @Test(arguments: ["", "S", "s.t", "s-t", "s_t", "1s", "userSessions"])
+  func `a name that a source cannot tell apart is refused`(
     _ name: String
   ) async throws {
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
@@ -206,7 +211,7 @@ import Testing
   }
 
   /// GRDB, PostgreSQL and other stores without reports would be cached without a limit.
-  @Test func aCacheOverAStoreThatDoesNotReportNeedsALimitOfTime() async throws {
+  @Test func `a cache over a store that does not report needs a limit of time`() async throws {
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     for (settings, isOpened) in [
       (["url": "silent:", "cached.entries": "5"], false),

@@ -16,7 +16,7 @@ import Testing
     bytes.typed(Int.self, prefix: "counts/", codec: .json())
   }
 
-  @Test func aLock() async throws {
+  @Test func `a lock`() async throws {
     func download() async throws -> [UInt8] { [1] }
     let rows = [1, 2, 3]
     let counts = counts
@@ -44,7 +44,7 @@ import Testing
     #expect(try await counts.value(forKey: "rows") == 3)
   }
 
-  @Test func aLeader() async throws {
+  @Test func `a leader`() async throws {
     let locks = try StoreLock(bytes, prefix: "locks/")
     let minutes = AsyncStream<[UInt8]> { stream in
       for minute: UInt8 in 1...3 { stream.yield([minute]) }
@@ -64,7 +64,7 @@ import Testing
     #expect(try bytes.value(forKey: "planned") == [3])
   }
 
-  @Test func aRate() async throws {
+  @Test func `a rate`() async throws {
     // snippet.limit-a-rate
     let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(100, per: .seconds(60), burst: 20))
 
@@ -80,7 +80,7 @@ import Testing
     #expect(answer.fields.first?.value == "\"default\";q=20;w=12")
   }
 
-  @Test func aRequest() async throws {
+  @Test func `a request`() async throws {
     let counts = counts
 
     // snippet.perform-a-request-once

@@ -23,7 +23,7 @@ import Testing
       now: now ?? { [clock] in clock.date })
   }
 
-  @Test func aRepetitionGetsTheOutcome() async throws {
+  @Test func `a repetition gets the outcome`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     #expect(try await keys.perform("k", fingerprint: [1]) { "a" } == "a")
@@ -37,14 +37,14 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [2]) { "b" } == "b")
   }
 
-  @Test func anErrorIsNoOutcome() async throws {
+  @Test func `an error is no outcome`() async throws {
     let keys = try keys(base)
     await #expect(throws: Failure.self) { try await keys.perform("k", fingerprint: [1]) { throw Failure() } }
     #expect(try base.count(in: .all) == 0)
     #expect(try await keys.perform("k", fingerprint: [2]) { "a" } == "a")
   }
 
-  @Test func repetitionsWaitForTheFirstRequest() async throws {
+  @Test func `repetitions wait for the first request`() async throws {
     let (count, done) = (Notes(), Notes())
     let objects = try (0..<4).map { _ in try keys(base) }
     let tasks = (0..<12).map { number in
@@ -66,7 +66,7 @@ import Testing
     #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ok"])
   }
 
-  @Test(arguments: [false, true]) func aRepetitionWaitsForATimeOnly(_ hasObjectOfItsOwn: Bool) async throws {
+  @Test(arguments: [false, true]) func `a repetition waits for a time only`(_ hasObjectOfItsOwn: Bool) async throws {
     let keys = try keys(base)
     let mayEnd = Locked(false)
     let first = Task { [clock] in
@@ -94,7 +94,7 @@ import Testing
     #expect(try await third.value == "c")
   }
 
-  @Test func anotherRequestDoesNotWait() async throws {
+  @Test func `another request does not wait`() async throws {
     let keys = try keys(base)
     let first = Task { [clock] in
       try await keys.perform("k", fingerprint: [1]) {
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func aCrashIsRefused() async throws {
+  @Test func `a crash is refused`() async throws {
     try await crash()
     let keys = try keys(base)
     let next = Task { try await keys.perform("k", fingerprint: [1]) { "b" } }
@@ -134,7 +134,7 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [2]) { "b" } == "b")
   }
 
-  @Test func aCrashRunsAgain() async throws {
+  @Test func `a crash runs again`() async throws {
     try await crash()
     let keys = try keys(base, .runAgain)
     let next = Task { try await keys.perform("k", fingerprint: [1]) { "b" } }
@@ -145,7 +145,7 @@ import Testing
   }
 
   /// A request whose process was suspended cannot replace the outcome of the one that ran again.
-  @Test func aLateOutcomeIsRefused() async throws {
+  @Test func `a late outcome is refused`() async throws {
     let (first, second) = (try keys(base, .runAgain), try keys(base, .runAgain))
     await expectStoreError(.lockLost) {
       try await first.perform("k", fingerprint: [1]) {
@@ -159,7 +159,7 @@ import Testing
   }
 
   /// A request whose key was removed cannot store its outcome, and the next one with the key does not wait for it.
-  @Test func aRequestWhoseKeyWasRemovedStoresNothing() async throws {
+  @Test func `a request whose key was removed stores nothing`() async throws {
     let keys = try keys(base)
     await expectStoreError(.lockLost) {
       try await keys.perform("k", fingerprint: [1]) {
@@ -174,7 +174,7 @@ import Testing
   // MARK: Interruptions
 
   /// It is unknown how far a closure has come that was cancelled.
-  @Test(arguments: [InterruptionPolicy.refuse, .runAgain]) func aCancellationIsAnInterruption(
+  @Test(arguments: [InterruptionPolicy.refuse, .runAgain]) func `a cancellation is an interruption`(
     policy: InterruptionPolicy
   ) async throws {
     let keys = try keys(base, policy)
@@ -198,7 +198,7 @@ import Testing
     #expect(try base.value(forKey: "requests/ol") != nil)
   }
 
-  @Test func aLostLeaseIsAnInterruption() async throws {
+  @Test func `a lost lease is an interruption`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     let first = Task { [clock] in
@@ -215,7 +215,7 @@ import Testing
     await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { "b" } }
   }
 
-  @Test func aGrantWithoutAnAnswerLeavesNoRecord() async throws {
+  @Test func `a grant without an answer leaves no record`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     store.failAfterNextCommit(isRetryable: false)
@@ -226,7 +226,7 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "b")
   }
 
-  @Test func storingTheOutcomeIsRepeated() async throws {
+  @Test func `storing the outcome is repeated`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     let first = Task {
@@ -244,7 +244,7 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [1]) { "b" } == "a")
   }
 
-  @Test func anOutcomeWithoutAnAnswerIsFound() async throws {
+  @Test func `an outcome without an answer is found`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     let first = Task {
@@ -259,7 +259,7 @@ import Testing
   }
 
   /// The effect has happened, so the next request is refused, without a wait for a lease.
-  @Test func anOutcomeThatCannotBeEncodedIsAnInterruption() async throws {
+  @Test func `an outcome that cannot be encoded is an interruption`() async throws {
     let keys = try IdempotencyKeys(base, prefix: "requests/", codec: .json(Double.self), clock: clock)
     await #expect(throws: (any Error).self) { try await keys.perform("k", fingerprint: [1]) { .infinity } }
     await expectStoreError(.interrupted) { try await keys.perform("k", fingerprint: [1]) { 1 } }
@@ -267,7 +267,7 @@ import Testing
   }
 
   /// A cache still has the outcome of a key that another program has removed.
-  @Test func aCopyIsNoOutcome() async throws {
+  @Test func `a copy is no outcome`() async throws {
     let cached = try keys(base.cached())
     #expect(try await cached.perform("k", fingerprint: [1]) { "a" } == "a")
     #expect(try await cached.perform("k", fingerprint: [1]) { "b" } == "a")
@@ -277,7 +277,7 @@ import Testing
 
   // MARK: Transactions
 
-  @Test func inATransactionEffectAndRecordAreOneCommit() async throws {
+  @Test func `in a transaction effect and record are one commit`() async throws {
     let store = CountedStore(base)
     let keys = try keys(store)
     for _ in 0..<2 {
@@ -313,7 +313,7 @@ import Testing
     #expect(try base.value(forKey: "requests/oother") == nil)
   }
 
-  @Test func aTransactionDoesNotJoinARequestThatRuns() async throws {
+  @Test func `a transaction does not join a request that runs`() async throws {
     let keys = try keys(base)
     _ = try await keys.perform("k", fingerprint: [1]) { [base] in
       await expectStoreError(.interrupted) {
@@ -327,7 +327,7 @@ import Testing
 
   // MARK: Retention
 
-  @Test func recordsAreKeptForADay() async throws {
+  @Test func `records are kept for a day`() async throws {
     let keys = try keys(base)
     for number in 0..<100 { _ = try await keys.perform(StoreKey(integer: number), fingerprint: [1]) { "a" } }
     try await crash()
@@ -344,7 +344,7 @@ import Testing
     #expect(try base.count(in: .all) == 1)
   }
 
-  @Test func aRequestCanRunForLongerThanItsRetention() async throws {
+  @Test func `a request can run for longer than its retention`() async throws {
     let hours = Locked(0)
     let date = clock.date
     let keys = try keys(base, now: { date.addingTimeInterval(TimeInterval(hours.withLock { $0 }) * 3600) })
@@ -363,7 +363,7 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [1]) { "c" } == "a")
   }
 
-  @Test func aDamagedRecordDoesNotStopCleaning() async throws {
+  @Test func `a damaged record does not stop cleaning`() async throws {
     let keys = try keys(base)
     for key: StoreKey in ["a", "c"] { _ = try await keys.perform(key, fingerprint: [1]) { "a" } }
     try base.apply([.set("requests/ob", [1])])
@@ -372,7 +372,7 @@ import Testing
     #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ob"])
   }
 
-  @Test func aDeadlineOfAClockThatWasAheadIsCorrected() async throws {
+  @Test func `a deadline of a clock that was ahead is corrected`() async throws {
     let ahead = try keys(base, now: { [clock] in clock.date.addingTimeInterval(3600) })
     _ = try await ahead.perform("k", fingerprint: [1]) { "a" }
     let keys = try keys(base)
@@ -383,7 +383,7 @@ import Testing
     #expect(try await keys.purge() == 1)
   }
 
-  @Test func invalidUsesAreRefused() async throws {
+  @Test func `invalid uses are refused`() async throws {
     expectStoreError(.invalidArgument) {
       try IdempotencyKeys(base, prefix: "r/", codec: .json(String.self), retention: .zero)
     }

@@ -6,7 +6,7 @@ import ServiceLifecycleTestKit
 import Testing
 
 @Suite struct LeaderElectionServiceTests {
-  @Test func aGracefulShutdownResigns() async throws {
+  @Test func `a graceful shutdown resigns`() async throws {
     let clock = ManualClock()
     let locks = try StoreLock(MemoryStore<[UInt8]>(), prefix: "locks/", clock: clock)
     let service = LeaderElectionService(LeaderElection(locks, name: "scheduler")) { _ in

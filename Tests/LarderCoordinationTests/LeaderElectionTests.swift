@@ -13,7 +13,7 @@ import Testing
     LeaderElection(try StoreLock(testing: base, clock), name: "scheduler")
   }
 
-  @Test func aResignationElectsTheNextCandidate() async throws {
+  @Test func `a resignation elects the next candidate`() async throws {
     let (first, second) = (try election(base), try election(base))
     let term = try await first.campaign()
     let next = Task { try await second.campaign() }
@@ -29,7 +29,7 @@ import Testing
     try await second.locks.update(["x"], requiring: other.token) { $0[0] = [2] }
   }
 
-  @Test func aLoopOverTermsLeadsAgain() async throws {
+  @Test func `a loop over terms leads again`() async throws {
     let election = try election(base)
     var numbers: [UInt64] = []
     for try await term in election.terms {
@@ -51,7 +51,7 @@ import Testing
     #expect(try await isCancelled.value)
   }
 
-  @Test(arguments: [false, true]) func aLostTermIsFollowedByAnotherCampaign(bodyReturns: Bool) async throws {
+  @Test(arguments: [false, true]) func `a lost term is followed by another campaign`(bodyReturns: Bool) async throws {
     let store = CountedStore(base)
     let election = try election(store)
     let terms = Notes()
@@ -74,14 +74,14 @@ import Testing
     #expect(try await election.locks.tryAcquire("scheduler") != nil)
   }
 
-  @Test func theErrorOfALeaderEndsItsCandidacy() async throws {
+  @Test func `the error of a leader ends its candidacy`() async throws {
     struct Failure: Error {}
     let election = try election(base)
     await #expect(throws: Failure.self) { try await election.run { _ in throw Failure() } }
     #expect(try await election.locks.tryAcquire("scheduler") != nil)
   }
 
-  @Test func aCancelledCandidateResigns() async throws {
+  @Test func `a cancelled candidate resigns`() async throws {
     let election = try election(base)
     let work = Task { [clock] in
       try await election.run { _ in try await clock.sleep(for: .seconds(86_400)) }

@@ -13,7 +13,7 @@ import Testing
     LockWaiter(id: id, lease: Self.lease, turn: Self.turn)
   }
 
-  @Test func aFreeLockIsTakenImmediately() {
+  @Test func `a free lock is taken immediately`() {
     var (state, first) = (LockState(), waiter(1))
     guard case .granted(let term) = first.change(&state, now: 0) else { return #expect(Bool(false)) }
     #expect(term == LockTerm(number: 1, owner: 1, lease: Self.lease))
@@ -30,12 +30,12 @@ import Testing
     #expect(!isRenewed)
   }
 
-  @Test func theNumbersOfTermsDoNotWrap() {
+  @Test func `the numbers of terms do not wrap`() {
     let term = LockTerm(number: .max, owner: 1, lease: Self.lease)
     #expect(throws: RecordProblem.damaged) { try LockTerm(record: term.record) }
   }
 
-  @Test func aDeadHolderCostsOneLeaseAfterTheWaitersStart() {
+  @Test func `a dead holder costs one lease after the waiters start`() {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
     var second = waiter(2)
@@ -46,7 +46,7 @@ import Testing
     #expect(second.change(&state, now: 10_300) == .granted(LockTerm(number: 2, owner: 2, lease: Self.lease)))
   }
 
-  @Test func aHeartbeatBeginsTheLeaseAnew() throws {
+  @Test func `a heartbeat begins the lease anew`() throws {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
     let term = try #require(state.term)
@@ -61,7 +61,7 @@ import Testing
     #expect(second.change(&state, now: 590) == .wait(Self.lease))
   }
 
-  @Test func waitersTakeTheLockInOrder() throws {
+  @Test func `waiters take the lock in order`() throws {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
     let term = try #require(state.term)
@@ -89,7 +89,7 @@ import Testing
     #expect(state.heartbeat.claims == [3])
   }
 
-  @Test func waitersBeyondTheLimitHaveNoPlace() {
+  @Test func `waiters beyond the limit have no place`() {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
     for id in 2..<(2 + UInt64(LockHeartbeat.maximumClaims)) { #expect(state.claim(id) == true) }
@@ -104,7 +104,7 @@ import Testing
     #expect(state.heartbeat.claims.isEmpty)
   }
 
-  @Test func theHolderGivesUpBeforeAWaiterTakesOver() {
+  @Test func `the holder gives up before a waiter takes over`() {
     var lease = LockLease(300, from: 1_000)
     #expect(lease.nextRenewal == 1_100)
     lease.failed(at: 1_100)
@@ -123,7 +123,7 @@ import Testing
   }
 
   /// A caller that has taken the lock in a commit whose outcome it does not know gives it up.
-  @Test func aGrantWithoutAnAnswerIsWithdrawn() {
+  @Test func `a grant without an answer is withdrawn`() {
     var state = LockState()
     state.begin(owner: 1, lease: Self.lease)
     state.withdraw(2)
@@ -133,7 +133,7 @@ import Testing
   }
 
   /// Participants that stop for any time: a term ends only by its release, or a whole lease after its last renewal.
-  @Test func noLiveHolderIsReplaced() {
+  @Test func `no live holder is replaced`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "locks")
     for _ in 0..<2_000 {
       var (state, now) = (LockState(), Int64(0))
@@ -171,7 +171,7 @@ import Testing
 
   // MARK: Records
 
-  @Test func recordsAreReadAsTheyWereWritten() throws {
+  @Test func `records are read as they were written`() throws {
     let term = LockTerm(number: .max - 1, owner: 7, lease: 300_000_000, isHeld: false)
     let heartbeat = LockHeartbeat(term: 5, count: 9, claims: [1, .max])
     #expect(try LockTerm(record: term.record) == term)
@@ -182,7 +182,7 @@ import Testing
     #expect(full.record.count == LockHeartbeat.maximumSize)
   }
 
-  @Test func damagedRecordsAreRefused() {
+  @Test func `damaged records are refused`() {
     checkDamage(of: LockTerm(number: 1, owner: 7, lease: 300).record) { _ = try LockTerm(record: $0) }
     checkDamage(of: LockHeartbeat(term: 5, count: 9, claims: [1, 2]).record) { _ = try LockHeartbeat(record: $0) }
     let request = IdempotencyRecord(fingerprint: [UInt8](repeating: 3, count: 32), deadline: 5, outcome: [1, 2])

@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test(.enabled(if: RoundProcess.ofThisProcess == nil), arguments: ["lmdb", "sqlite"])
-  func roundsOfFourProcesses(over scheme: String) async throws {
+  func `rounds of four processes`(over scheme: String) async throws {
     let rounds = max(1, ConformanceSuite.roundsOfProcess / 2)
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over \(scheme)")
     var share = RateShare()
@@ -30,7 +30,7 @@ import Testing
 
   #if Postgres
   @Test(.enabled(if: RoundProcess.ofThisProcess == nil))
-  func roundsOfFourProcessesOverPostgres() async throws {
+  func `rounds of four processes over Postgres`() async throws {
     let rounds = max(1, ConformanceSuite.roundsOfProcess / 4)
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "coordination over PostgreSQL")
     let networks = try TwoNetworks()

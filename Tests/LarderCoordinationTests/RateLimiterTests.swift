@@ -21,7 +21,7 @@ import Testing
       clock: clock)
   }
 
-  @Test func aDecisionIsOneCommit() async throws {
+  @Test func `a decision is one commit`() async throws {
     let store = CountedStore(base)
     let limiter = try limiter(store)
     for remaining in [3, 2, 1, 0] {
@@ -43,7 +43,7 @@ import Testing
     #expect(try await limiter.take(forKey: "ada").retryAfter == .milliseconds(500))
   }
 
-  @Test func fieldsOfHTTP() async throws {
+  @Test func `fields of HTTP`() async throws {
     let limiter = try limiter(base)
     let granted = try await limiter.take(3, forKey: "ada")
     #expect(
@@ -58,7 +58,7 @@ import Testing
       ])
   }
 
-  @Test func sharesSaveCommits() async throws {
+  @Test func `shares save commits`() async throws {
     let store = CountedStore(base)
     let limiter = try limiter(store, share: 4)
     for remaining in [3, 2, 1, 0] {
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// The store grants only what the starts of an earlier share do not cover.
-  @Test func aShareCountsForALargerRequest() async throws {
+  @Test func `a share counts for a larger request`() async throws {
     let limiter = try limiter(base, share: 4)
     #expect(try await limiter.take(forKey: "ada").isGranted)
     let refused = try await limiter.take(4, forKey: "ada")
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// Keys without starts are forgotten first.
-  @Test func manyKeysDoNotCostAShare() async throws {
+  @Test func `many keys do not cost a share`() async throws {
     let store = CountedStore(base)
     let limiter = try limiter(store, share: 4)
     _ = try await limiter.take(forKey: "ada")
@@ -107,7 +107,7 @@ import Testing
     #expect(store.commits == commits)
   }
 
-  @Test func aDamagedEntryDoesNotStopCleaning() async throws {
+  @Test func `a damaged entry does not stop cleaning`() async throws {
     let limiter = try limiter(base)
     for key: StoreKey in ["a", "c"] { _ = try await limiter.take(forKey: key) }
     try base.apply([.set("limits/b", [1, 2])])
@@ -117,7 +117,7 @@ import Testing
   }
 
   /// Objects that spend shares: a window has at most the limit, and one share more for each object.
-  @Test(arguments: [1, 3]) func theLimitIsNeverExceeded(share: Int) async throws {
+  @Test(arguments: [1, 3]) func `the limit is never exceeded`(share: Int) async throws {
     let limiters = try (0..<3).map { _ in try limiter(base, share: share) }
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "rates \(share)")
     var starts: [Duration] = []
@@ -140,7 +140,7 @@ import Testing
     #expect(Double(starts.count) >= 0.95 * elapsed)
   }
 
-  @Test func concurrentCallersShareOneShare() async throws {
+  @Test func `concurrent callers share one share`() async throws {
     let limiter = try limiter(base, share: 4)
     let granted = try await withThrowingTaskGroup(of: Bool.self) { group in
       for _ in 0..<20 { group.addTask { try await limiter.take(forKey: "ada").isGranted } }
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// The rest of a share belongs to the request for which the store grants the rest.
-  @Test func noOtherCallerSpendsTheRestOfAShare() async throws {
+  @Test func `no other caller spends the rest of a share`() async throws {
     let store = CountedStore(base)
     let limiter = try limiter(store, share: 2)
     #expect(try await limiter.take(forKey: "ada").isGranted)
@@ -166,7 +166,7 @@ import Testing
     #expect(granted == 4)
   }
 
-  @Test func idleEntriesAreRemoved() async throws {
+  @Test func `idle entries are removed`() async throws {
     let limiter = try limiter(base)
     for number in 0..<300 { _ = try await limiter.take(forKey: StoreKey(integer: number)) }
     _ = try await limiter.take(4, forKey: "busy")
@@ -182,7 +182,7 @@ import Testing
     #expect(try base.count(in: .all) == 0)
   }
 
-  @Test func invalidUsesAreRefused() async throws {
+  @Test func `invalid uses are refused`() async throws {
     expectStoreError(.invalidArgument) { try limiter(base, share: 5) }
     expectStoreError(.invalidArgument) { try limiter(base, share: 0) }
     expectStoreError(.invalidArgument) {

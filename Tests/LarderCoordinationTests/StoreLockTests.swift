@@ -11,7 +11,7 @@ import Testing
   private let clock = ManualClock()
   private let base = MemoryStore<[UInt8]>()
 
-  @Test func anUncontendedLockCostsTwoCommits() async throws {
+  @Test func `an uncontended lock costs two commits`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     for number in 1...3 {
@@ -22,7 +22,7 @@ import Testing
     #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["locks/ta"])
   }
 
-  @Test func writesRequireTheToken() async throws {
+  @Test func `writes require the token`() async throws {
     let locks = try StoreLock(testing: base, clock)
     let held = try await locks.acquire("a")
     try await locks.update(["x"], requiring: held.token) { $0[0] = [1] }
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// The token is checked at the commit, and not only when the transaction reads it.
-  @Test func aLockThatIsLostDuringTheTransactionRefusesIt() async throws {
+  @Test func `a lock that is lost during the transaction refuses it`() async throws {
     let locks = try StoreLock(testing: base, clock)
     let held = try await locks.acquire("a")
     await expectStoreError(.lockLost) {
@@ -71,7 +71,7 @@ import Testing
     #expect(try base.value(forKey: "x") == nil)
   }
 
-  @Test func aRenewalMakesNoTransactionRunAgain() async throws {
+  @Test func `a renewal makes no transaction run again`() async throws {
     let locks = try StoreLock(testing: base, clock)
     let held = try await locks.acquire("a")
     let runs = Locked(0)
@@ -86,7 +86,7 @@ import Testing
     #expect(runs.withLock { $0 } == 1)
   }
 
-  @Test func aHolderRenewsItsLock() async throws {
+  @Test func `a holder renews its lock`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     let held = try await locks.acquire("a")
@@ -100,7 +100,7 @@ import Testing
     #expect(try await held.release())
   }
 
-  @Test func aDeadHolderCostsOneLease() async throws {
+  @Test func `a dead holder costs one lease`() async throws {
     var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
     #expect(held?.token.number == 1)
     held = nil
@@ -114,7 +114,7 @@ import Testing
   }
 
   /// A holder that cannot reach its store gives up, and its closure is cancelled.
-  @Test func aLostLockCancelsItsClosure() async throws {
+  @Test func `a lost lock cancels its closure`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     let work = Task { [clock] in
@@ -135,7 +135,7 @@ import Testing
   }
 
   /// A holder that was suspended finds its lock taken when it continues.
-  @Test func aTakenLockCancelsItsClosure() async throws {
+  @Test func `a taken lock cancels its closure`() async throws {
     let locks = try StoreLock(testing: base, clock)
     let work = Task { [clock] in
       try await locks.withLock("a") { _ in try await clock.sleep(for: .seconds(86_400)) }
@@ -152,7 +152,7 @@ import Testing
     #expect(try Self.term(base)?.owner == 99)
   }
 
-  @Test func eachClosureForALossIsCalled() async throws {
+  @Test func `each closure for a loss is called`() async throws {
     let store = CountedStore(base)
     let held = try await StoreLock(testing: store, clock).acquire("a")
     let calls = Notes()
@@ -166,7 +166,7 @@ import Testing
     #expect(calls.all == [1, 2, 3])
   }
 
-  @Test func nothingRunsUnderALockThatHasEnded() async throws {
+  @Test func `nothing runs under a lock that has ended`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     let (released, lost) = (try await locks.acquire("a"), try await locks.acquire("b"))
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// A renewal that finds the term ended by the release of its own lock is no loss.
-  @Test func aRenewalDuringTheReleaseIsNoLoss() async throws {
+  @Test func `a renewal during the release is no loss`() async throws {
     let store = CountedStore(base)
     let held = try await StoreLock(testing: store, clock).acquire("a")
     let calls = Notes()
@@ -197,7 +197,7 @@ import Testing
     #expect(calls.all.isEmpty)
   }
 
-  @Test func aRenewalThatHangsDoesNotKeepTheLock() async throws {
+  @Test func `a renewal that hangs does not keep the lock`() async throws {
     let store = CountedStore(base)
     let held = try await StoreLock(testing: store, clock).acquire("a")
     try await clock.waitForSleepers(1)
@@ -213,7 +213,7 @@ import Testing
     mayEnd.set()
   }
 
-  @Test func theErrorOfTheClosureIsPassedOn() async throws {
+  @Test func `the error of the closure is passed on`() async throws {
     struct Failure: Error {}
     let locks = try StoreLock(testing: base, clock)
     await #expect(throws: Failure.self) { try await locks.withLock("a") { _ in throw Failure() } }
@@ -222,7 +222,7 @@ import Testing
 
   // MARK: Waiting
 
-  @Test func callersOfAnObjectTakeTurns() async throws {
+  @Test func `callers of an object take turns`() async throws {
     let locks = try StoreLock(testing: base, clock)
     let order = Notes()
     let first = try await locks.acquire("a")
@@ -245,7 +245,7 @@ import Testing
     #expect(clock.now.offset == .zero)
   }
 
-  @Test func objectsTakeTurnsAndPoll() async throws {
+  @Test func `objects take turns and poll`() async throws {
     let order = Notes()
     let first = try await StoreLock(testing: base, clock).acquire("a")
     var tasks: [Task<Void, any Error>] = []
@@ -265,7 +265,7 @@ import Testing
   // MARK: Dead holders and failures
 
   /// Attempts without a wait add up.
-  @Test func attemptsReplaceADeadHolder() async throws {
+  @Test func `attempts replace a dead holder`() async throws {
     var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
     #expect(held?.isLost == false)
     held = nil
@@ -277,7 +277,7 @@ import Testing
     #expect(try await locks.tryAcquire("a")?.token.number == 2)
   }
 
-  @Test func shortWaitsReplaceADeadHolder() async throws {
+  @Test func `short waits replace a dead holder`() async throws {
     var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
     #expect(held?.isLost == false)
     held = nil
@@ -292,7 +292,7 @@ import Testing
     #expect(try await locks.acquire("a").token.number == 2)
   }
 
-  @Test func attemptsDoNotReplaceAHolderThatRenews() async throws {
+  @Test func `attempts do not replace a holder that renews`() async throws {
     let holder = try StoreLock(testing: base, clock)
     let held = try await holder.acquire("a")
     let locks = try StoreLock(testing: base, clock)
@@ -303,7 +303,7 @@ import Testing
     }
   }
 
-  @Test func aShortFailureDoesNotEndAWait() async throws {
+  @Test func `a short failure does not end a wait`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     store.fail(with: .ioFailed)
@@ -316,7 +316,7 @@ import Testing
     #expect(try await waiter.value == 1)
   }
 
-  @Test func aFailureForALeaseEndsAWait() async throws {
+  @Test func `a failure for a lease ends a wait`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     store.fail(with: .ioFailed)
@@ -332,7 +332,7 @@ import Testing
   }
 
   /// A caller recognizes the term of a commit whose answer got lost.
-  @Test func aGrantWithoutAnAnswerIsFoundAgain() async throws {
+  @Test func `a grant without an answer is found again`() async throws {
     let store = CountedStore(base)
     let locks = try StoreLock(testing: store, clock)
     store.failAfterNextCommit(isRetryable: true)
@@ -356,7 +356,7 @@ import Testing
     try base.value(forKey: "locks/ha").map { try LockHeartbeat(record: $0).claims.count }
   }
 
-  @Test func aReportWakesAWaiter() async throws {
+  @Test func `a report wakes a waiter`() async throws {
     let observed = base.observable()
     #expect(observed.information.reportsAllCommits)
     let (holder, other) = (try StoreLock(testing: observed, clock), try StoreLock(testing: observed, clock))
@@ -368,7 +368,7 @@ import Testing
     #expect(clock.now.offset == .zero)
   }
 
-  @Test func aCancelledWaiterGivesUpItsPlace() async throws {
+  @Test func `a cancelled waiter gives up its place`() async throws {
     let held = try await StoreLock(testing: base, clock).acquire("a")
     let locks = try StoreLock(testing: base, clock)
     let waiter = Task { try await locks.acquire("a") }
@@ -386,7 +386,7 @@ import Testing
   }
 
   /// The reads of a cache above another program's writes are old, so a waiter looks in updates.
-  @Test func aCacheDoesNotHideAHeartbeat() async throws {
+  @Test func `a cache does not hide a heartbeat`() async throws {
     let cached = base.cached()
     let holder = try await StoreLock(testing: base, clock).acquire("a")
     let locks = try StoreLock(testing: cached, clock)
@@ -404,7 +404,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test func invalidUsesAreRefused() async throws {
+  @Test func `invalid uses are refused`() async throws {
     func configured(_ configuration: StoreLockConfiguration) throws -> StoreLock {
       try StoreLock(base, prefix: "l/", configuration: configuration)
     }

@@ -26,7 +26,7 @@ import Testing
     """
   static let plain = Array("hello, larder".utf8)
 
-  @Test func goldenValuesAreRead() async throws {
+  @Test func `golden values are read`() async throws {
     let codec = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "users")
     #expect(try codec.value(of: bytes(hexadecimal: Self.golden)) == Self.plain)
     #expect(try codec.value(of: bytes(hexadecimal: Self.goldenChaCha)) == Self.plain)
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: EncryptionAlgorithm.allCases)
-  func everyLengthRoundTripsInTheShortestForm(algorithm: EncryptionAlgorithm) async throws {
+  func `every length round trips in the shortest form`(algorithm: EncryptionAlgorithm) async throws {
     let codec = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "users", algorithm: algorithm)
     let overhead = algorithm == .aesGCM ? 49 : 50
     for (length, headSize) in [(0, 1), (7, 1), (8, 2), (200, 2), (239, 2), (240, 3), (65_519, 3), (65_520, 5)] {
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func theCiphertextIsThatOfSwiftCryptoWithTheDocumentedData() async throws {
+  @Test func `the ciphertext is that of Swift crypto with the documented data`() async throws {
     let codec = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "users")
     let stored = try codec.bytes(of: Self.plain)
     #expect(try stored.prefix(19) == ArraySlice(bytes(hexadecimal: "d08343a10103a204485aa8cf3d1bc03fca054c")))
@@ -60,7 +60,7 @@ import Testing
     #expect(Array(stored.dropFirst(33)) == Array(sealed.ciphertext + sealed.tag))
   }
 
-  @Test func namesAndFormat() async throws {
+  @Test func `names and format`() async throws {
     let ring = try await SampleRing.open()
     let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
       .encrypted(with: ring, purpose: "numbers")
@@ -73,7 +73,7 @@ import Testing
   }
 
   @Test(arguments: EncryptionAlgorithm.allCases)
-  func everyChangedBitAndEveryCutIsFound(algorithm: EncryptionAlgorithm) async throws {
+  func `every changed bit and every cut is found`(algorithm: EncryptionAlgorithm) async throws {
     let codec = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "users", algorithm: algorithm)
     let stored = try codec.bytes(of: Self.plain)
     let keyIDs = algorithm == .aesGCM ? 9..<17 : 10..<18
@@ -90,7 +90,7 @@ import Testing
     expectFailure(.corrupted, "a byte more") { try codec.value(of: stored + [0]) }
   }
 
-  @Test func otherFormsOfTheSameMessageAreRefused() async throws {
+  @Test func `other forms of the same message are refused`() async throws {
     let codec = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "users")
     let golden = try bytes(hexadecimal: Self.golden)
     let content = Array(golden[33...])
@@ -107,7 +107,7 @@ import Testing
     expectFailure(.corrupted, "plain") { try codec.value(of: Self.plain + Array(repeating: 0, count: 60)) }
   }
 
-  @Test func exchangedEntriesPurposesAndRingsAreFound() async throws {
+  @Test func `exchanged entries purposes and rings are found`() async throws {
     let ring = try await SampleRing.open()
     let otherRing = try await KeyRing.open(in: MemoryKeySource(SampleRing.text(SampleRing.second)))
     // Lengths are part of the authenticated data, so a purpose and a key never run together.
@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateThatChangesNothingKeepsTheStoredBytes() async throws {
+  @Test func `an update that changes nothing keeps the stored bytes`() async throws {
     let ring = try await SampleRing.open()
     let codec = CBORCodec<[String]>().encrypted(with: ring, purpose: "users")
     let stored = try codec.bytes(of: ["Ada"])
@@ -162,7 +162,7 @@ import Testing
     #expect(try codec.value(of: stored) == ["Ada"])
   }
 
-  @Test func twoEncryptionsOfTheSameValueKeepTheStoredBytesToo() async throws {
+  @Test func `two encryptions of the same value keep the stored bytes too`() async throws {
     let inner = RawCodec.raw.encrypted(with: try await SampleRing.open(), purpose: "inner")
     let codec = inner.encrypted(with: try await SampleRing.open(), purpose: "outer")
     let stored = try codec.bytes(of: Self.plain)

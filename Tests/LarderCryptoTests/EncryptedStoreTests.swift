@@ -38,7 +38,7 @@ import Testing
     return files
   }
 
-  @Test func theLandingPageShowsThisCode() async throws {
+  @Test func `the landing page shows this code`() async throws {
     let scratch = folder
     do {
       let (folder, keyFolder, isFirstStart) = (scratch.path, scratch.path, true)
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func withoutTheKeyNothingChangesAndWithItEverythingIsRead() async throws {
+  @Test func `without the key nothing changes and with it everything is read`() async throws {
     let ring = try await SampleRing.open()
     let users = try await open(ring)
     for number in 0..<50 { try await users.setValue("user \(number)", forKey: StoreKey(integer: number)) }
@@ -83,7 +83,7 @@ import Testing
     }
   }
 
-  @Test func aValueThatIsCopiedToAnotherEntryIsCorrupted() async throws {
+  @Test func `a value that is copied to another entry is corrupted`() async throws {
     let ring = try await SampleRing.open()
     let users = try await open(ring)
     try await users.setValue("Ada", forKey: "1")
@@ -100,7 +100,7 @@ import Testing
   }
 
   /// Neither a key nor a value appears in errors, descriptions, mirrors, or files other than the ring.
-  @Test func markedSecretsNeverAppear() async throws {
+  @Test func `marked secrets never appear`() async throws {
     let key = Array("MARKED-SECRET-KEY-0123456789abcd".utf8)
     let value = "MARKED-PLAIN-VALUE"
     let path = folder.path("keys.json")

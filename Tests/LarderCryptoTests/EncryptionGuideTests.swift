@@ -14,7 +14,7 @@ import Testing
     var name: String
   }
 
-  @Test func valuesAreEncryptedAndEncryptedAgain() async throws {
+  @Test func `values are encrypted and encrypted again`() async throws {
     let temporary = try TemporaryFolder()
     let (folder, keyFolder, isFirstStart) = (temporary.path, temporary.path, true)
     let source = FileKeySource(path: keyFolder + "/keys.json")

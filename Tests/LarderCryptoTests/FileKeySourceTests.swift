@@ -27,7 +27,7 @@ import Testing
     try POSIXFileSystem().attributes(at: path)?.permissions
   }
 
-  @Test func aNewFileIsReadableOnlyByItsOwner() async throws {
+  @Test func `a new file is readable only by its owner`() async throws {
     await expectKeyRingError(.notFound) { try await KeyRing.open(in: .file(path)) }
     #expect(try folder.names == [])
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: [0o640, 0o604, 0o660, 0o700, 0o777])
-  func aFileThatOtherUsersMayReadIsRefused(permissions: Int) async throws {
+  func `a file that other users may read is refused`(permissions: Int) async throws {
     try write(SampleRing.text(SampleRing.first), permissions: permissions)
     let error = await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .file(path)) }
     #expect(error?.message.contains("chmod 600 \(path)") == true)
@@ -51,13 +51,13 @@ import Testing
     #expect(try String(contentsOfFile: path, encoding: .utf8) == SampleRing.text(SampleRing.first))
   }
 
-  @Test func aFileOfAnotherUserIsRefused() async throws {
+  @Test func `a file of another user is refused`() async throws {
     try write(SampleRing.text(SampleRing.first))
     let source = FileKeySource(path: path, fileSystem: POSIXFileSystem(), user: 4711)
     await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: source) }
   }
 
-  @Test func otherThingsThanFilesAreRefused() async throws {
+  @Test func `other things than files are refused`() async throws {
     await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .file(folder.path), createsIfMissing: true) }
     // A folder that is missing, perhaps because it is not mounted, is not a folder without a ring.
     await expectKeyRingError(.unavailable) {
@@ -67,7 +67,7 @@ import Testing
     await expectKeyRingError(.corrupted) { try await KeyRing.open(in: .file(path)) }
   }
 
-  @Test func aLinkIsFollowedAndStaysALink() async throws {
+  @Test func `a link is followed and stays a link`() async throws {
     try write(SampleRing.text(SampleRing.first))
     let link = folder.path("link")
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: path)
@@ -80,7 +80,7 @@ import Testing
     await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .file(link)) }
   }
 
-  @Test func aLeftoverOfACrashIsRemoved() async throws {
+  @Test func `a leftover of a crash is removed`() async throws {
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
     let leftover = URL(filePath: path + ".larder-tmp-0123456789abcdef")
     try Data("k".utf8).write(to: leftover)
@@ -97,7 +97,7 @@ import Testing
     #expect(try folder.names == ["keys.json", "keys.json.lock"])
   }
 
-  @Test func hardLinksAreRefused() async throws {
+  @Test func `hard links are refused`() async throws {
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
     let link = folder.path("link.json")
     try FileManager.default.linkItem(atPath: path, toPath: link)
@@ -112,7 +112,7 @@ import Testing
   }
 
   /// Platforms mount secrets that others can read.
-  @Test(arguments: [0o400, 0o440, 0o444, 0o644]) func mountedSecretsAreRead(permissions: Int) async throws {
+  @Test(arguments: [0o400, 0o440, 0o444, 0o644]) func `mounted secrets are read`(permissions: Int) async throws {
     try write(SampleRing.text(SampleRing.first), permissions: permissions)
     let ring = try await KeyRing.open(in: .mountedSecret(path))
     #expect(ring.primary.description == SampleRing.first.id)
@@ -127,7 +127,7 @@ import Testing
     #expect(try await KeyRing.open(in: .mountedSecret(link)).primary == ring.primary)
   }
 
-  @Test func secretsThatOthersCanWriteAreRefused() async throws {
+  @Test func `secrets that others can write are refused`() async throws {
     try write(SampleRing.text(SampleRing.first), permissions: 0o666)
     await expectKeyRingError(.notPermitted) { try await KeyRing.open(in: .mountedSecret(path)) }
     await expectKeyRingError(.notFound) { try await KeyRing.open(in: .mountedSecret(folder.path("missing"))) }
@@ -135,7 +135,7 @@ import Testing
   }
 
   /// Two rings lock each other out like two processes, because a lock belongs to the opened file.
-  @Test func twoRingsThatRotateAtOnceKeepEveryKey() async throws {
+  @Test func `two rings that rotate at once keep every key`() async throws {
     let first = try await KeyRing.open(in: .file(path), createsIfMissing: true)
     let second = try await KeyRing.open(in: .file(path))
     let stored = try await withThrowingTaskGroup(of: [[UInt8]].self) { group in
@@ -163,7 +163,7 @@ import Testing
     #expect(stored.count == 40)
   }
 
-  @Test func aLockThatIsNeverReleasedIsGivenUp() async throws {
+  @Test func `a lock that is never released is given up`() async throws {
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
     let lock = try #require(try FileLock.acquire(path + ".lock", in: POSIXFileSystem()))
     let clock = ManualClock()
@@ -183,7 +183,7 @@ import Testing
 
   /// After any failure of the disk, the file holds the old ring or the new one, and everything that was encrypted can be
   /// read with it.
-  @Test func everyFailureOfTheDiskKeepsAReadableRing() async throws {
+  @Test func `every failure of the disk keeps a readable ring`() async throws {
     var failures = 0
     let faults: [(SimulatedFault, Int)] = [(SimulatedFault.powerLoss, 0), (.error(EIO), 1), (.error(ENOSPC), 2)]
     for (fault, number) in faults {

@@ -16,7 +16,7 @@ import Testing
       .map { String($0.dropFirst(language.count + 1)) }
   }
 
-  @Test func theExampleIsThisValueOfThisRing() async throws {
+  @Test func `the example is this value of this ring`() async throws {
     let text = try #require(try blocks("json").first)
     #expect(text == SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: MemoryKeySource(text))

@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func everyValueIsReadableWithTheRingAtRest() async throws {
+  @Test func `every value is readable with the ring at rest`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed rotations")
     var scratch = try TemporaryFolder()

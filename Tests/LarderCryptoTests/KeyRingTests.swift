@@ -10,7 +10,7 @@ import Testing
 
 /// Key rings: their form at rest, their changes, their limits, and what they never show.
 @Suite struct KeyRingTests {
-  @Test func aRingIsReadAndWrittenInTheDocumentedForm() async throws {
+  @Test func `a ring is read and written in the documented form`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first, SampleRing.second))
     let ring = try await KeyRing.open(in: source)
     #expect(ring.keys.map(\.id.description) == [SampleRing.first.id, SampleRing.second.id])
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func aMissingRingIsCreatedOnlyOnRequest() async throws {
+  @Test func `a missing ring is created only on request`() async throws {
     let source = MemoryKeySource()
     await expectKeyRingError(.notFound) { try await KeyRing.open(in: source) }
     #expect(source.text == nil)
@@ -44,7 +44,7 @@ import Testing
     #expect(late.primary.description == SampleRing.first.id)
   }
 
-  @Test func unknownMembersAreKept() async throws {
+  @Test func `unknown members are kept`() async throws {
     let key = SampleRing.first.json.replacing("{\"kty\"", with: "{\"key_ops\":[\"encrypt\"],\"kty\"")
     let source = MemoryKeySource(
       "{\"note\":{\"a\":[1.0e1,null]},\"keys\":[\(key)],\n\"primary\":\"\(SampleRing.first.id)\"}")
@@ -55,7 +55,7 @@ import Testing
     #expect(try await KeyRing.open(in: source).keys.count == 2)
   }
 
-  @Test func damagedRingsAreRefused() async throws {
+  @Test func `damaged rings are refused`() async throws {
     let text = SampleRing.text(SampleRing.first, SampleRing.second)
     let (first, second) = (SampleRing.first, SampleRing.second)
     for (problem, damaged) in [
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func keysAreAddedPromotedAndRemoved() async throws {
+  @Test func `keys are added promoted and removed`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
     let first = ring.primary
@@ -115,7 +115,7 @@ import Testing
     #expect(try await KeyRing.open(in: source).keys.map(\.id) == [second, third])
   }
 
-  @Test func theChangesOfAnotherProcessAreKept() async throws {
+  @Test func `the changes of another process are kept`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
     let other = try await KeyRing.open(in: source)
@@ -135,7 +135,7 @@ import Testing
     #expect(try otherCodec.value(of: stored) == [1])
   }
 
-  @Test func aNewKeyIsUsedOnlyAfterItIsSaved() async throws {
+  @Test func `a new key is used only after it is saved`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
     let codec = RawCodec.raw.encrypted(with: ring, purpose: "p")
@@ -156,7 +156,7 @@ import Testing
     #expect(try codec.value(of: codec.bytes(of: [1])) == [1])
   }
 
-  @Test func aRingThatWouldBeTooLargeToBeReadIsNotSaved() async throws {
+  @Test func `a ring that would be too large to be read is not saved`() async throws {
     let filler = String(repeating: "x", count: (1 << 20) - 250)
     let text = SampleRing.text(SampleRing.first).replacing("{\"keys\"", with: "{\"note\":\"\(filler)\",\"keys\"")
     let source = MemoryKeySource(text)
@@ -167,7 +167,7 @@ import Testing
     #expect(ring.keys.count == 1)
   }
 
-  @Test func aSourceThatAlwaysChangesIsGivenUp() async throws {
+  @Test func `a source that always changes is given up`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
     for count in 1...100 {
@@ -177,7 +177,7 @@ import Testing
     #expect(error?.storeErrorCode == .conflict)
   }
 
-  @Test func changesAtTheSameTimeAreMadeOneAfterTheOther() async throws {
+  @Test func `changes at the same time are made one after the other`() async throws {
     let ring = try await SampleRing.open()
     let added = try await withThrowingTaskGroup(of: KeyRing.KeyID.self) { group in
       for _ in 0..<20 { group.addTask { try await ring.rotate() } }
@@ -194,7 +194,7 @@ import Testing
     #expect(ring.keys.last?.isPrimary == true)
   }
 
-  @Test func anOlderStateNeverReplacesANewerOne() async throws {
+  @Test func `an older state never replaces a newer one`() async throws {
     let source = MemoryKeySource(SampleRing.text(SampleRing.first))
     let ring = try await KeyRing.open(in: source)
     let rotating = Locked<Task<KeyRing.KeyID, any Error>?>(nil)
@@ -208,7 +208,7 @@ import Testing
     #expect(ring.primary == rotated)
   }
 
-  @Test func aKeyIsReplacedInTimeAndIsFullAtItsLimit() async throws {
+  @Test func `a key is replaced in time and is full at its limit`() async throws {
     let clock = ManualClock()
     let source = MemoryKeySource()
     let ring = try await KeyRing.open(in: source, createsIfMissing: true) { clock.date }
@@ -239,7 +239,7 @@ import Testing
     #expect(try codec.value(of: codec.bytes(of: [2])) == [2])
   }
 
-  @Test func readOnlySources() async throws {
+  @Test func `read only sources`() async throws {
     let text = SampleRing.text(SampleRing.first)
     let environment = EnvironmentKeySource(name: "KEYS") { $0 == "KEYS" ? text : nil }
     let ring = try await KeyRing.open(in: environment, createsIfMissing: true)

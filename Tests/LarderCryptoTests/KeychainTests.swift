@@ -27,7 +27,7 @@ struct KeychainTests {
     return try #require(nil, "there was no error")
   }
 
-  @Test func theItemIsAddedOnceAndThenUpdatedInPlace() async throws {
+  @Test func `the item is added once and then updated in place`() async throws {
     #expect(try await source.load() == nil)
     try await source.save(KeychainTests.content, replacing: nil)
     #expect(try await source.load() == KeychainTests.content)
@@ -38,7 +38,7 @@ struct KeychainTests {
     #expect(revisions.count == 2 && Set(revisions).count == 2 && revisions.allSatisfy { $0?.count == 16 })
   }
 
-  @Test func otherContentIsNeverReplaced() async throws {
+  @Test func `other content is never replaced`() async throws {
     try await source.save([1], replacing: nil)
     #expect(try await code { try await source.save([2], replacing: nil) } == .changed)
     #expect(try await code { try await source.save([2], replacing: [3]) } == .changed)
@@ -47,7 +47,7 @@ struct KeychainTests {
     #expect(try await source.load() == nil)
   }
 
-  @Test func anotherProcessThatIsFasterIsNoticed() async throws {
+  @Test func `another process that is faster is noticed`() async throws {
     // After the comparison, and before the item is added, updated, or updated after a removal.
     items.beforeNextChange { $0 = KeychainContent(data: [9], revision: [9]) }
     #expect(try await code { try await source.save([1], replacing: nil) } == .changed)
@@ -60,7 +60,7 @@ struct KeychainTests {
     #expect(try await source.load() == nil)
   }
 
-  @Test func anItemWithoutARevisionIsUpdated() async throws {
+  @Test func `an item without a revision is updated`() async throws {
     items.put(KeychainContent(data: [1], revision: nil))
     try await source.save([2], replacing: [1])
     #expect(try await source.load() == [2])
@@ -73,7 +73,7 @@ struct KeychainTests {
     (KeychainStatus.authenticationFailed, .notPermitted), (KeychainStatus.diskFull, .full),
     (KeychainStatus.cannotDecode, .corrupted), (-50, .ioFailed),
   ])
-  func aFailureIsNeverAMissingItem(status: Int32, expected: KeyRingError.Code) async throws {
+  func `a failure is never a missing item`(status: Int32, expected: KeyRingError.Code) async throws {
     try await source.save(KeychainTests.content, replacing: nil)
     items.fail("copy", with: status)
     #expect(try await code { _ = try await source.load() } == expected)
@@ -88,13 +88,13 @@ struct KeychainTests {
     #expect(items.content == nil)
   }
 
-  @Test func theSystemsTextIsInTheError() async throws {
+  @Test func `the systems text is in the error`() async throws {
     items.fail("copy", with: -50)
     let error = await #expect(throws: KeyRingError.self) { try await source.load() }
     #expect(error?.message.hasSuffix("(status -50: text of -50)") == true)
   }
 
-  @Test func anItemWithoutDataIsDamaged() async throws {
+  @Test func `an item without data is damaged`() async throws {
     items.fail("copy", with: KeychainStatus.success)
     #expect(try await code { _ = try await source.load() } == .corrupted)
   }

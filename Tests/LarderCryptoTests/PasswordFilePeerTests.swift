@@ -63,7 +63,7 @@ struct PasswordFilePeerTests {
   }
 
   @Test(.enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with jwcrypto; see Scripts/set-up-python"))
-  func jwcryptoOpensOurFile() async throws {
+  func `jwcrypto opens our file`() async throws {
     let source: PasswordFileKeySource = .passwordFile(path, password: password)
     try await source.save(Array(PasswordFilePeerTests.content.utf8), replacing: nil)
     let opened = try run(PasswordFilePeerTests.reader(), PasswordFilePeerTests.passwordText)
@@ -73,7 +73,7 @@ struct PasswordFilePeerTests {
   @Test(
     .enabled(if: !python.isEmpty, "LARDER_PYTHON names no Python with jwcrypto; see Scripts/set-up-python"),
     arguments: [1000, 600_000])
-  func weOpenAFileOfJWCrypto(iterations: Int) async throws {
+  func `we open a file of JW crypto`(iterations: Int) async throws {
     let text = try run(
       PasswordFilePeerTests.writer, PasswordFilePeerTests.content, "\(iterations)", PasswordFilePeerTests.passwordText)
     try put(text)
@@ -96,7 +96,7 @@ struct PasswordFilePeerTests {
 
   /// jose refuses more than 32,768 iterations, so a file with that number shows that the format is the same.
   @Test(.enabled(if: hasJose, "jose is not installed; see Scripts/set-up"))
-  func joseOpensOurFile() throws {
+  func `jose opens our file`() throws {
     let bytes = try PasswordEnvelope.seal(
       Array(PasswordFilePeerTests.content.utf8), with: password, iterations: 32_768)
     try Data(bytes).write(to: URL(filePath: path))
@@ -105,7 +105,7 @@ struct PasswordFilePeerTests {
   }
 
   @Test(.enabled(if: hasJose, "jose is not installed; see Scripts/set-up"))
-  func weOpenAFileOfJose() async throws {
+  func `we open a file of jose`() async throws {
     let template = #"{"protected":{"alg":"PBES2-HS512+A256KW","enc":"A256GCM"}}"#
     let plain = folder.path("plain")
     try Data(PasswordFilePeerTests.content.utf8).write(to: URL(filePath: plain))
@@ -118,7 +118,7 @@ struct PasswordFilePeerTests {
   // MARK: Goldens
 
   /// A file that was written by the first version, so later versions keep reading it.
-  @Test func aStoredFileIsRead() async throws {
+  @Test func `a stored file is read`() async throws {
     let golden =
       "eyJhbGciOiJQQkVTMi1IUzUxMitBMjU2S1ciLCJlbmMiOiJBMjU2R0NNIiwibGFyZGVyLWNyYzMyYyI6IjZhNDc2MzU2IiwicDJj"
       + "IjoxMDAwLCJwMnMiOiI2LWVnVzJ2UE9XWDllczVjLTNUYWVRIn0.czVW4JdI6-aC5TBW_2R4x68aC16NxtABWlKsBu8p5SSXAnVu"

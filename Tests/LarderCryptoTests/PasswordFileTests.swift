@@ -66,7 +66,7 @@ struct PasswordFileTests {
 
   // MARK: Situations
 
-  @Test func savedKeysAreLoadedAgain() async throws {
+  @Test func `saved keys are loaded again`() async throws {
     let source: PasswordFileKeySource = .passwordFile(path, password: password)
     #expect(try await source.load() == nil)
     try await source.save(PasswordFileTests.content, replacing: nil)
@@ -79,7 +79,7 @@ struct PasswordFileTests {
   }
 
   /// The profile OpaqueString of RFC 8265: one password, however it is typed.
-  @Test func aPasswordIsPreparedBeforeUse() async throws {
+  @Test func `a password is prepared before use`() async throws {
     let (composed, decomposed) = ("caf\u{E9} \u{1E69}", "cafe\u{301}\u{3000}s\u{307}\u{323}")
     for (writing, reading) in [(composed, decomposed), (decomposed, composed)] {
       try write(iterations: 1000, try KeyFilePassword(writing))
@@ -95,7 +95,7 @@ struct PasswordFileTests {
   }
 
   /// A file that was written with the bytes as they were typed.
-  @Test func aFileWithAnUnpreparedPasswordOpens() async throws {
+  @Test func `a file with an unprepared password opens`() async throws {
     let decomposed = "cafe\u{301}"
     for bytes in [Array(decomposed.utf8), Array(decomposed.utf8) + [0x0D]] {
       try write(iterations: 1000, try KeyFilePassword(bytes: bytes))
@@ -109,7 +109,7 @@ struct PasswordFileTests {
     #expect(try await source(KeyFilePassword("caf\u{E9}")).load() == PasswordFileTests.content)
   }
 
-  @Test func thePasswordOfAFileHasNoLineEnding() throws {
+  @Test func `the password of a file has no line ending`() throws {
     for (content, password) in [("a", "a"), ("a\n", "a"), ("a\r\n", "a"), ("a\r", "a\r"), (" a \n\n", " a \n")] {
       let read = try KeyFilePassword(fileContent: Array(content.utf8))
       #expect(read.withUnsafeBytes { Array($0) } == Array(password.utf8), "\(content.debugDescription)")
@@ -120,7 +120,7 @@ struct PasswordFileTests {
     }
   }
 
-  @Test func everySaveHasANewSaltAndANewKey() async throws {
+  @Test func `every save has a new salt and a new key`() async throws {
     try await source().save(PasswordFileTests.content, replacing: nil)
     let (oldHeader, oldBytes) = (try header(), try bytes())
     try await source().save(PasswordFileTests.content, replacing: PasswordFileTests.content)
@@ -130,7 +130,7 @@ struct PasswordFileTests {
     #expect(parts.count == 5 && zip(parts, oldParts).allSatisfy { $0 != $1 })
   }
 
-  @Test func aWrongPasswordIsRefused() async throws {
+  @Test func `a wrong password is refused`() async throws {
     try write()
     let before = try bytes()
     let wrong = source(try KeyFilePassword("wrong"))
@@ -141,7 +141,7 @@ struct PasswordFileTests {
     #expect(try bytes() == before)
   }
 
-  @Test func everyFlippedBitIsFound() throws {
+  @Test func `every flipped bit is found`() throws {
     // More iterations would only take longer.
     let envelope = try PasswordEnvelope.seal(PasswordFileTests.content, with: password, iterations: 1000)
     for index in envelope.indices {
@@ -154,7 +154,7 @@ struct PasswordFileTests {
     }
   }
 
-  @Test func everyCutIsFound() throws {
+  @Test func `every cut is found`() throws {
     let envelope = try PasswordEnvelope.seal(PasswordFileTests.content, with: password, iterations: 1000)
     for count in envelope.indices {
       let error = #expect(throws: KeyRingError.self) {
@@ -170,7 +170,7 @@ struct PasswordFileTests {
     #""p2c":1e9"#,
     #""p2c":"600000""#, #""p2c":null"#,
   ])
-  func anAbsurdCountIsRefusedWithoutDerivingAKey(count: String) async throws {
+  func `an absurd count is refused without deriving a key`(count: String) async throws {
     try write()
     let envelope = String(decoding: try bytes(), as: UTF8.self)
     let rest = envelope.drop { $0 != "." }
@@ -192,14 +192,14 @@ struct PasswordFileTests {
     #"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM","p2c":1000,"p2s":"AAAAAAAA"}"#,
     #"{"alg":"PBES2-HS512+A256KW","enc":"A256GCM","p2c":1000}"#, #"[]"#, #"{"#, "",
   ])
-  func aForeignHeaderIsRefused(header: String) async throws {
+  func `a foreign header is refused`(header: String) async throws {
     try write()
     let rest = String(decoding: try bytes(), as: UTF8.self).drop { $0 != "." }
     try put(Array((Array(header.utf8).withUnsafeBytes { Base64URL.text(of: $0) } + rest).utf8))
     #expect(try await error { _ = try await source().load() }.code == .corrupted)
   }
 
-  @Test func aFileThatIsTooLargeIsRefused() async throws {
+  @Test func `a file that is too large is refused`() async throws {
     try put([UInt8](repeating: UInt8(ascii: "A"), count: RingDocument.maximumSize + 1))
     #expect(try await error { _ = try await source().load() }.code == .corrupted)
     let content = [UInt8](repeating: 1, count: RingDocument.maximumSize)
@@ -209,13 +209,13 @@ struct PasswordFileTests {
   }
 
   @Test(arguments: [599_999, 10_000_001, 0, -1])
-  func aFileIsNotWrittenWithOtherIterations(iterations: Int) async throws {
+  func `a file is not written with other iterations`(iterations: Int) async throws {
     let source: PasswordFileKeySource = .passwordFile(path, password: password, iterations: iterations)
     #expect(try await error { try await source.save([1], replacing: nil) }.code == .invalidArgument)
     #expect(try folder.names == [])
   }
 
-  @Test func othersMustNotHaveAccess() async throws {
+  @Test func `others must not have access`() async throws {
     try write()
     for permissions in [0o640, 0o604, 0o620, 0o601] {
       try FileManager.default.setAttributes([.posixPermissions: permissions], ofItemAtPath: path)
@@ -227,13 +227,13 @@ struct PasswordFileTests {
     #expect(try await source().load() == PasswordFileTests.content)
   }
 
-  @Test func aMissingFolderIsNotAnEmptySource() async throws {
+  @Test func `a missing folder is not an empty source`() async throws {
     let source: PasswordFileKeySource = .passwordFile(folder.path("missing/keys.jwe"), password: password)
     #expect(try await error { _ = try await source.load() }.code == .unavailable)
     #expect(try await error { try await source.save([1], replacing: nil) }.code == .unavailable)
   }
 
-  @Test func aSaveComparesTheContent() async throws {
+  @Test func `a save compares the content`() async throws {
     try write()
     let before = try bytes()
     for previous in [nil, [], PasswordFileTests.content.dropLast()].map({ $0.map { Array($0) } }) {
@@ -248,7 +248,7 @@ struct PasswordFileTests {
     #expect(try await error { try await source().save([2], replacing: [1]) }.code == .changed)
   }
 
-  @Test func oneOfSeveralConcurrentSavesWins() async throws {
+  @Test func `one of several concurrent saves wins`() async throws {
     let saved = try await withThrowingTaskGroup(of: Int?.self) { group in
       for number in 0..<8 {
         let source = source()
@@ -267,7 +267,7 @@ struct PasswordFileTests {
     #expect(try await source().load() == saved.map { UInt8($0) })
   }
 
-  @Test func aLockThatIsNeverReleasedIsReported() async throws {
+  @Test func `a lock that is never released is reported`() async throws {
     try write()
     let lock = try #require(try FileLock.acquire(path + ".lock", in: POSIXFileSystem()))
     let clock = ManualClock()
@@ -282,7 +282,7 @@ struct PasswordFileTests {
     #expect(try await source().load() == PasswordFileTests.content)
   }
 
-  @Test func aCopyUnderAnotherPasswordIsARecoveryKey() async throws {
+  @Test func `a copy under another password is a recovery key`() async throws {
     let ring = try await KeyRing.open(in: source(), createsIfMissing: true)
     let (usbStick, recoveryPassword) = (folder.path, try KeyFilePassword(bytes: [0, 255, 10]))
     // As in the article `PasswordFileFormat.md`.
@@ -294,7 +294,7 @@ struct PasswordFileTests {
     #expect(copy.primary == ring.primary)
   }
 
-  @Test func aPasswordDoesNotPrintItself() throws {
+  @Test func `a password does not print itself`() throws {
     var dumped = ""
     dump(password, to: &dumped)
     dump(source(), to: &dumped)

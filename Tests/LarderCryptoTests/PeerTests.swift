@@ -39,7 +39,7 @@ import Testing
     """
 
   @Test(.enabled(if: !python.isEmpty, hasPython))
-  func cwtReadsAndWritesValues() async throws {
+  func `cwt reads and writes values`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("keys.json")
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
@@ -100,7 +100,7 @@ import Testing
     """
 
   @Test(.enabled(if: !python.isEmpty, hasPython))
-  func jwcryptoReadsAndWritesRings() async throws {
+  func `jwcrypto reads and writes rings`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("keys.json")
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)
@@ -119,7 +119,7 @@ import Testing
   }
 
   @Test(.enabled(if: hasJose, "the command jose is not installed; see Scripts/set-up"))
-  func joseReadsAndWritesRings() async throws {
+  func `jose reads and writes rings`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("keys.json")
     let ring = try await KeyRing.open(in: .file(path), createsIfMissing: true)

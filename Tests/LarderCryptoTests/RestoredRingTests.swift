@@ -29,7 +29,7 @@ import Testing
     ),
   ]
 
-  @Test func anOlderCopyNeverReplacesTheOnlyCopyOfAKey() async throws {
+  @Test func `an older copy never replaces the only copy of a key`() async throws {
     let ring = try await KeyRing.open(in: source)
     let codec = RawCodec.raw.encrypted(with: ring, purpose: "p")
     let older = source.text
@@ -58,7 +58,7 @@ import Testing
   }
 
   /// A key that only this process has is kept even if it has sealed nothing yet.
-  @Test func anOlderCopyWithoutAnUnusedKeyIsRefused() async throws {
+  @Test func `an older copy without an unused key is refused`() async throws {
     let ring = try await KeyRing.open(in: source)
     try await ring.rotate()
     let older = source.text
@@ -69,7 +69,7 @@ import Testing
   }
 
   /// An older copy that another process has changed again has a newer generation, and still lacks the primary key.
-  @Test func anOlderCopyThatWasRotatedIsRefused() async throws {
+  @Test func `an older copy that was rotated is refused`() async throws {
     let ring = try await KeyRing.open(in: source)
     let older = source.text
     try await ring.rotate()
@@ -83,7 +83,7 @@ import Testing
     #expect(other.keys.count == 7 && other.primary == ring.primary)
   }
 
-  @Test func anotherRingIsRefused() async throws {
+  @Test func `another ring is refused`() async throws {
     let ring = try await KeyRing.open(in: source)
     let codec = RawCodec.raw.encrypted(with: ring, purpose: "p")
     let stored = try codec.bytes(of: [1])
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// A key that another process removes on purpose is removed here, too.
-  @Test func aRemovalIsNoOlderCopy() async throws {
+  @Test func `a removal is no older copy`() async throws {
     let ring = try await KeyRing.open(in: source)
     let other = try await KeyRing.open(in: source)
     let codec = RawCodec.raw.encrypted(with: ring, purpose: "p")
@@ -126,7 +126,7 @@ import Testing
     await expectKeyRingError(.changed) { try await late.refresh() }
   }
 
-  @Test func theGenerationOfAForeignRingIsBounded() async throws {
+  @Test func `the generation of a foreign ring is bounded`() async throws {
     source.text = SampleRing.text(SampleRing.first)
       .replacing("\"primary\"", with: "\"generation\":\(UInt64.max),\"primary\"")
     let ring = try await KeyRing.open(in: source)
@@ -134,7 +134,7 @@ import Testing
     #expect(try await KeyRing.open(in: source).keys.count == 2)
   }
 
-  @Test func keysOfABackupAreAddedBack() async throws {
+  @Test func `keys of a backup are added back`() async throws {
     let ring = try await KeyRing.open(in: source)
     let stored = try RawCodec.raw.encrypted(with: ring, purpose: "p").bytes(of: [1])
     let backup = MemoryKeySource()
@@ -154,7 +154,7 @@ import Testing
 
   // MARK: Opening a store
 
-  @Test func aWrongRingIsNoticedBeforeTheFirstWrite() async throws {
+  @Test func `a wrong ring is noticed before the first write`() async throws {
     let ring = try await KeyRing.open(in: source)
     let other = try await KeyRing.open(in: MemoryKeySource(SampleRing.text(SampleRing.second)))
     func store(_ bytes: MemoryStore<[UInt8]>, _ ring: KeyRing, purpose: String = "p") -> some DataStore<[UInt8]> {

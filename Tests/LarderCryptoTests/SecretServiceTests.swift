@@ -42,7 +42,7 @@ struct SecretServiceTests {
 
   // MARK: Unlocked
 
-  @Test func keysAreSavedInAnUnlockedKeyring() async throws {
+  @Test func `keys are saved in an unlocked keyring`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -72,7 +72,7 @@ struct SecretServiceTests {
     #expect(files.lines.allSatisfy { $0.hasSuffix(":0") }, "\(files.output)")
   }
 
-  @Test func otherContentIsNeverReplaced() async throws {
+  @Test func `other content is never replaced`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -86,7 +86,7 @@ struct SecretServiceTests {
     }
   }
 
-  @Test func oneOfTwoProcessesCreatesTheKeys() async throws {
+  @Test func `one of two processes creates the keys`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await withTaskGroup { group in
@@ -114,7 +114,7 @@ struct SecretServiceTests {
   }
 
   @Test(.enabled(if: KeyringSession.isInstalled("secret-tool"), "secret-tool is not installed"))
-  func secretToolPrintsTheKeys() async throws {
+  func `secret tool prints the keys`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -137,7 +137,7 @@ struct SecretServiceTests {
 
   // MARK: Not available
 
-  @Test func aKeyringThatWasNeverUnlockedIsNotEmpty() async throws {
+  @Test func `a keyring that was never unlocked is not empty`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -163,7 +163,7 @@ struct SecretServiceTests {
     }
   }
 
-  @Test func aRingOutlivesTheProcessThatCreatedIt() async throws {
+  @Test func `a ring outlives the process that created it`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -179,7 +179,7 @@ struct SecretServiceTests {
   }
 
   @Test(arguments: [true, false])
-  func aKeyringThatIsLockedInBetweenIsNotEmpty(hasItem: Bool) async throws {
+  func `a keyring that is locked in between is not empty`(hasItem: Bool) async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) {
@@ -195,7 +195,7 @@ struct SecretServiceTests {
     }
   }
 
-  @Test func aBusWithoutAKeyringIsNotEmpty() async throws {
+  @Test func `a bus without a keyring is not empty`() async throws {
     let session = try KeyringSession()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
       KeyringSession.enter(environment)
@@ -203,7 +203,7 @@ struct SecretServiceTests {
     }
   }
 
-  @Test func aSessionWithoutABusIsNotEmpty() async throws {
+  @Test func `a session without a bus is not empty`() async throws {
     let session = try KeyringSession()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
       KeyringSession.enter(environment)
@@ -215,7 +215,7 @@ struct SecretServiceTests {
   }
 
   @Test(arguments: [false, true])
-  func aKeyringThatIsKilledInBetweenIsNotEmpty(killsBus: Bool) async throws {
+  func `a keyring that is killed in between is not empty`(killsBus: Bool) async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     let killed = killsBus ? session.busProcess : try #require(try session.keyring())
@@ -239,7 +239,7 @@ struct SecretServiceTests {
 
   // MARK: Other
 
-  @Test func aSaveWaitsForTheLockOfAnotherProcess() async throws {
+  @Test func `a save waits for the lock of another process`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -259,7 +259,7 @@ struct SecretServiceTests {
     }
   }
 
-  @Test func savingNeedsAFolderForTheLock() async throws {
+  @Test func `saving needs a folder for the lock`() async throws {
     let session = try KeyringSession()
     try session.startKeyring()
     await #expect(processExitsWith: .success) { [environment = session.environment as [String: String]] in
@@ -276,12 +276,12 @@ struct SecretServiceTests {
   }
 
   @Test(arguments: [("", "main"), ("Notes", ""), ("No\0tes", "main"), ("Notes", "ma\0in")])
-  func namesThatMeanNothingAreRefused(application: String, name: String) async throws {
+  func `names that mean nothing are refused`(application: String, name: String) async throws {
     let source: SecretServiceKeySource = .secretService(application: application, name: name)
     #expect(try await SecretServiceTests.code { _ = try await source.load() } == .invalidArgument)
   }
 
-  @Test func aMissingLibraryIsNamed() throws {
+  @Test func `a missing library is named`() throws {
     let error = #expect(throws: KeyRingError.self) { try SecretServiceConnection(attributes: [], library: nil) }
     #expect(error?.code == .unsupported && error?.message.contains("libsecret-1-0") == true)
     #expect(LibSecret(path: "libsecret-none.so.0") == nil)

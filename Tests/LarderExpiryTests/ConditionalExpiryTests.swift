@@ -5,7 +5,7 @@ import Testing
 
 /// Writes that depend on the value of their key, for which what has expired is absent.
 @Suite struct ConditionalExpiryTests {
-  @Test func anExpiredValueIsReplacedByAnInsertion() async throws {
+  @Test func `an expired value is replaced by an insertion`() async throws {
     let bench = TestBench(.after(.seconds(60)))
     let store = bench.store
     #expect(try await store.insertValue("a", forKey: "k", timeToLive: .after(.seconds(10))))
@@ -20,7 +20,7 @@ import Testing
     #expect(try await store.remainingTime(forKey: "other") == .after(.seconds(60)))
   }
 
-  @Test func anExpiredValueIsNotTheExpectedOne() async throws {
+  @Test func `an expired value is not the expected one`() async throws {
     let bench = TestBench()
     let store = bench.store
     try await store.setValue("a", forKey: "k", timeToLive: .after(.seconds(10)))
@@ -33,7 +33,7 @@ import Testing
     #expect(try await store.takeValue(forKey: "k") == nil)
   }
 
-  @Test func aLiveValueKeepsItsDeadline() async throws {
+  @Test func `a live value keeps its deadline`() async throws {
     let bench = TestBench()
     let store = bench.store
     #expect(try await store.value(forKey: "k", orInsert: "a", timeToLive: .after(.seconds(10))) == "a")
@@ -51,7 +51,7 @@ import Testing
     #expect(try await store.value(forKey: "k", orInsert: "c", timeToLive: .never) == "c")
   }
 
-  @Test func anInvalidTimeToLiveIsRefused() async throws {
+  @Test func `an invalid time to live is refused`() async throws {
     let store = TestBench().store
     let error = await #expect(throws: StoreError.self) {
       try await store.insertValue("a", forKey: "k", timeToLive: .after(.zero))

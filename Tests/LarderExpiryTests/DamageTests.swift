@@ -28,7 +28,7 @@ import Testing
     return store
   }
 
-  @Test func damageAfterAPageDoesNotAffectIt() async throws {
+  @Test func `damage after a page does not affect it`() async throws {
     let store = try await store(damaged: [5])
     #expect(try await store.entries(in: .all, limit: 3).map(\.value) == [0, 2, 4])
     let behind = try await store.entries(in: .all, limit: 2, order: .descending)
@@ -40,7 +40,7 @@ import Testing
     }
   }
 
-  @Test func countingAndListingNameTheDamagedKey() async throws {
+  @Test func `counting and listing name the damaged key`() async throws {
     let store = try await store(damaged: [5])
     let error = await expectStoreError(.corrupted) { try await store.count() }
     #expect(error?.key == StoreKey(integer: 5))
@@ -51,7 +51,7 @@ import Testing
     #expect(try await store.count(in: ..<StoreKey(integer: 5)) == 3)
   }
 
-  @Test func damageIsNeverPurgedAndProtectsNothing() async throws {
+  @Test func `damage is never purged and protects nothing`() async throws {
     for damaged in [[5], [0], [9], [4, 5, 6], [0, 9], Set(0..<10)] as [Set<Int>] {
       let store = try await store(damaged: damaged)
       let expired = Set([1, 3, 5, 7, 9]).subtracting(damaged)
@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: [10..<20, 0..<200, 100..<300, 290..<300])
-  func purgesContinueAfterUnknownKeys(lost: Range<Int>) async throws {
+  func `purges continue after unknown keys`(lost: Range<Int>) async throws {
     let clock = clock
     let memory = MemoryStore<Expiring<Int>>()
     let past = ExpiryDeadline(.distantPast)
@@ -103,7 +103,7 @@ import Testing
 
   /// The gap ends in the view, starts in it, or lies within it, and the keys of the view are shorter.
   @Test(arguments: ["s/0"..<"s/3", "r"..<"s/3", "s/3"..<"s/4", "s/7"..<"t", "s/7"..., "r"..<"t"] as [KeyRange])
-  func purgesContinueAfterUnknownKeysOfAView(gap: KeyRange) async throws {
+  func `purges continue after unknown keys of a view`(gap: KeyRange) async throws {
     let clock = clock
     let view = GapStore(base: bytes, gap: gap).typed(
       Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring())

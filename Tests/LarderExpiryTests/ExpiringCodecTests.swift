@@ -23,7 +23,7 @@ import Testing
     ExpiryDeadline(time: WallTime(microseconds: microseconds), windowMicroseconds: window)
   }
 
-  @Test func theNameAndTheFormatDependOnTheBase() {
+  @Test func `the name and the format depend on the base`() {
     #expect(json.name == "json+expiring")
     #expect(json.format == .json)
     #expect(raw.name == "raw+expiring")
@@ -33,7 +33,7 @@ import Testing
     #expect(RawCodec.raw.expiring().checksummed().name == "raw+expiring+crc32c")
   }
 
-  @Test func jsonStaysJSON() throws {
+  @Test func `json stays JSON`() throws {
     let text = try JSONText(#"{"name":"Ada"}"#)
     let forms: [(ExpiryDeadline?, String)] = [
       (nil, #"{"value":{"name":"Ada"}}"#),
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func jsonEditedByHandIsRead() throws {
+  @Test func `json edited by hand is read`() throws {
     let text = "\n{ \"value\" : [1, 2] ,\n \"expires\" : 7 }\n"
     #expect(try value(of: Array(text.utf8), by: json) == Expiring(JSONText("[1,2]"), deadline: deadline(7)))
   }
@@ -62,16 +62,16 @@ import Testing
     #"{"expires":null,"value":1}"#, #"{"expires":9223372036854775808,"value":1}"#, #"{"window":1,"value":1}"#,
     #"{"expires":1,"window":0,"value":1}"#, #"{"expires":1,"window":-1,"value":1}"#,
   ])
-  func jsonWithAnInvalidDeadlineIsRefused(_ text: String) {
+  func `json with an invalid deadline is refused`(_ text: String) {
     #expect(throws: ExpiringFormatError.self) { try value(of: Array(text.utf8), by: json) }
   }
 
   @Test(arguments: ["", "7", "{", #"{"value":1"#, #"{"value":1}}"#, #"{"value":}"#, "[]"])
-  func otherThanObjectsAreRefused(_ text: String) {
+  func `other than objects are refused`(_ text: String) {
     #expect(throws: JSONSyntaxError.self) { try value(of: Array(text.utf8), by: json) }
   }
 
-  @Test func binaryValuesFollowTheirDeadline() throws {
+  @Test func `binary values follow their deadline`() throws {
     let forms: [(ExpiryDeadline?, [UInt8])] = [
       (nil, [1]),
       (deadline(0x0102_0304_0506_0708), [2, 1, 2, 3, 4, 5, 6, 7, 8]),
@@ -93,13 +93,13 @@ import Testing
     #expect(throws: ExpiringFormatError.self) { try value(of: [3] + Array(repeating: 0, count: 16), by: raw) }
   }
 
-  @Test func encodingAppendsToExistingBytes() throws {
+  @Test func `encoding appends to existing bytes`() throws {
     var bytes: [UInt8] = [7]
     try raw.encode(Expiring([8], deadline: nil), into: &bytes)
     #expect(bytes == [7, 1, 8])
   }
 
-  @Test func randomValuesRoundTripWithEveryCodec() throws {
+  @Test func `random values round trip with every codec`() throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiringCodecTests")
     let codecs: [any Codec<Expiring<String?>>] = [
       JSONCodec<String?>().expiring(), JSONCodec<String?>().checksummed().expiring(),
@@ -120,7 +120,7 @@ import Testing
   }
 
   /// The `Codable` conformance writes the same JSON as the codec, so a program can change from one to the other.
-  @Test func codableWritesTheSameJSON() throws {
+  @Test func `codable writes the same JSON`() throws {
     let expiring = Expiring(7, deadline: deadline(5, window: 3))
     let own: [UInt8] = try bytes(of: expiring, by: JSONCodec<Expiring<Int>>())
     #expect(try value(of: own, by: JSONCodec<Int>().expiring()) == expiring)
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheBasePassThroughAndErrorsShowNoValue() throws {
+  @Test func `errors of the base pass through and errors show no value`() throws {
     #expect(throws: EncodingError.self) { try bytes(of: Expiring(Double.nan), by: .json().expiring()) }
     #expect(throws: DecodingError.self) {
       try value(of: Array(#"{"value":"x"}"#.utf8), by: JSONCodec<Int>().expiring())

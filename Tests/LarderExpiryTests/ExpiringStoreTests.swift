@@ -8,7 +8,7 @@ import Testing
 @Suite struct ExpiringStoreTests {
   // MARK: Expired entries
 
-  @Test func fiveHundredMillisecondsAreFiveHundredMilliseconds() async throws {
+  @Test func `five hundred milliseconds are five hundred milliseconds`() async throws {
     let bench = TestBench(.after(.milliseconds(500)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .milliseconds(499))
@@ -19,7 +19,7 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func expiredEntriesAreAbsentFromEveryOperation() async throws {
+  @Test func `expired entries are absent from every operation`() async throws {
     let bench = TestBench()
     let store = bench.store
     try await store.setValue("a", forKey: "a")
@@ -53,7 +53,7 @@ import Testing
     #expect(try bench.storedKeys == ["a", "b", "c", "d"])
   }
 
-  @Test func anEntryWithoutDeadlineStays() async throws {
+  @Test func `an entry without deadline stays`() async throws {
     let bench = TestBench()
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(100_000_000_000))
@@ -64,7 +64,7 @@ import Testing
 
   // MARK: Writing
 
-  @Test func overwritingWithoutATimeToLiveRemovesTheDeadline() async throws {
+  @Test func `overwriting without a time to live removes the deadline`() async throws {
     let bench = TestBench()
     let store = bench.store
     let writes: [@Sendable () async throws -> Void] = [
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// An expired entry that was not purged must not pass on its deadline.
-  @Test func creatingAfterExpiryWorks() async throws {
+  @Test func `creating after expiry works`() async throws {
     let bench = TestBench(.after(.seconds(10)))
     let store = bench.store
     let writes: [@Sendable () async throws -> Void] = [
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func keepingTheDeadlineKeepsIt() async throws {
+  @Test func `keeping the deadline keeps it`() async throws {
     let bench = TestBench(.after(.seconds(10)))
     let store = bench.store
     try await store.setValue("old", forKey: "limited", timeToLive: .after(.seconds(3)))
@@ -125,7 +125,7 @@ import Testing
     #expect(try await store["limited"] == nil)
   }
 
-  @Test func aBatchGivesEachValueItsOwnTimeToLive() async throws {
+  @Test func `a batch gives each value its own time to live`() async throws {
     let bench = TestBench(.after(.seconds(2)))
     var batch = ExpiringBatch<String>([.set("default", "x")])
     batch.removeAll(in: .prefix("old"))
@@ -147,7 +147,7 @@ import Testing
     for (key, timeToLive) in expected { #expect(try await bench.store.remainingTime(forKey: key) == timeToLive) }
   }
 
-  @Test func aBatchWithAnInvalidTimeToLiveChangesNothing() async throws {
+  @Test func `a batch with an invalid time to live changes nothing`() async throws {
     let bench = TestBench()
     var batch = ExpiringBatch<String>()
     batch.setValue("a", forKey: "a")
@@ -162,7 +162,7 @@ import Testing
     .after(.zero), .after(.seconds(-1)), .sliding(.zero), .until(Date(timeIntervalSince1970: .nan)),
   ]
 
-  @Test(arguments: senseless.indices) func aTimeToLiveMustBePositive(_ index: Int) async throws {
+  @Test(arguments: senseless.indices) func `a time to live must be positive`(_ index: Int) async throws {
     let timeToLive = ExpiringStoreTests.senseless[index]
     let bench = TestBench()
     let store = bench.store
@@ -193,7 +193,7 @@ import Testing
     #expect(try bench.storedKeys == [])
   }
 
-  @Test func anUnlimitedTimeToLiveNeverEnds() async throws {
+  @Test func `an unlimited time to live never ends`() async throws {
     let bench = TestBench()
     let longest = Duration.seconds(Int64.max) * 10
     try await bench.store.setValue("a", forKey: "never", timeToLive: .never)
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func aPastDeadlineRemovesTheEntry() async throws {
+  @Test func `a past deadline removes the entry`() async throws {
     let bench = TestBench()
     let store = bench.store
     let date = bench.clock.date
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func touchingChangesOnlyTheDeadline() async throws {
+  @Test func `touching changes only the deadline`() async throws {
     let bench = TestBench(.after(.seconds(5)))
     let store = bench.store
     try await store.setValue("a", forKey: "k", timeToLive: .after(.seconds(1)))
@@ -251,7 +251,7 @@ import Testing
     #expect(error?.operation == .touch)
   }
 
-  @Test func anUpdateThatThrowsChangesNothing() async throws {
+  @Test func `an update that throws changes nothing`() async throws {
     struct Refusal: Error {}
     let bench = TestBench(.after(.seconds(5)))
     try await bench.store.setValue("old", forKey: "k", timeToLive: .after(.seconds(1)))
@@ -267,7 +267,7 @@ import Testing
 
   // MARK: Time
 
-  @Test func theClockIsReadOnceInACall() async throws {
+  @Test func `the clock is read once in a call`() async throws {
     let reads = Locked(0)
     let memory = MemoryStore<Expiring<String>>()
     let store = memory.expiring(.after(.seconds(5)), purgesOnWrite: false) {
@@ -300,7 +300,7 @@ import Testing
   ///
   /// The entry was live the whole time.
   @Test(arguments: [StoreOperation.value, .values, .entries])
-  func anEntryTouchedDuringAReadIsFound(_ operation: StoreOperation) async throws {
+  func `an entry touched during a read is found`(_ operation: StoreOperation) async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring(.after(.seconds(10))) { clock.date }
@@ -324,7 +324,7 @@ import Testing
   /// Time passes while an update waits for its turn.
   ///
   /// Its body must see the entries that are live when it runs.
-  @Test func anUpdateReadsTheClockWhenItsBodyRuns() async throws {
+  @Test func `an update reads the clock when its body runs`() async throws {
     let bench = TestBench(.after(.seconds(1)))
     let (store, clock) = (bench.store, bench.clock)
     try await store.setValue("a", forKey: "k")
@@ -339,7 +339,7 @@ import Testing
     #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(1)))
   }
 
-  @Test func setForwardClockExpiresEntriesEarlier() async throws {
+  @Test func `set forward clock Expires entries earlier`() async throws {
     let bench = TestBench(.after(.seconds(100)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(60))
@@ -350,7 +350,7 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func setBackClockExpiresEntriesLater() async throws {
+  @Test func `set back clock Expires entries later`() async throws {
     let bench = TestBench(.after(.seconds(100)))
     try await bench.store.apply([.set("kept", "a"), .set("purged", "a")])
     bench.clock.advance(by: .seconds(100))
@@ -367,7 +367,7 @@ import Testing
 
   // MARK: Pages
 
-  @Test func aPageIsFilledWithLiveEntriesOfOneSnapshot() async throws {
+  @Test func `a page is filled with live entries of one snapshot`() async throws {
     let bench = TestBench()
     let numbers = 0..<100
     try await bench.store.apply(ChangeBatch(numbers.map { .set(StoreKey(integer: $0), "\($0)") }))
@@ -389,7 +389,7 @@ import Testing
     #expect(walked == [["9", "19", "29", "39"], ["49", "59", "69", "79"], ["89", "99"]])
   }
 
-  @Test func noLimitIsTooLargeToBeDoubled() async throws {
+  @Test func `no limit is too large to be doubled`() async throws {
     let bench = TestBench()
     try await bench.store.setValue("a", forKey: "k")
     for limit in [Int.max, .max - 1, .max / 2, .max / 2 + 1] {
@@ -403,7 +403,7 @@ import Testing
 
   // MARK: Properties and closing
 
-  @Test func itForwardsPropertiesAndCapabilitiesOfItsBase() async throws {
+  @Test func `it forwards properties and capabilities of its base`() async throws {
     let bench = TestBench()
     #expect(bench.store.information.name == "memory")
     #expect(bench.store.information.durability == .volatile)
@@ -426,7 +426,7 @@ import Testing
     }
   }
 
-  @Test func closingWaitsForAPageThatIsReadAgain() async throws {
+  @Test func `closing waits for a page that is read again`() async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring { clock.date }
@@ -451,7 +451,7 @@ import Testing
   }
 
   /// An outer decorator can find and call this capability.
-  @Test func expiringIsACapability() async throws {
+  @Test func `expiring is a capability`() async throws {
     func halve(_ store: some ExpirableStore<String>, _ key: StoreKey) async throws {
       guard case .after(let duration) = try await store.remainingTime(forKey: key) else { return }
       try await store.touch(key, timeToLive: .after(duration / 2))

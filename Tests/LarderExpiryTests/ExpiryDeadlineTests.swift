@@ -9,7 +9,7 @@ import Testing
     WallTime(microseconds: microseconds)
   }
 
-  @Test func anEntryIsLiveBeforeItsDeadlineAndNotAtIt() {
+  @Test func `an entry is live before its deadline and not at it`() {
     let deadline = ExpiryDeadline(time: time(500_000), windowMicroseconds: nil)
     #expect(!deadline.isPast(at: time(-1)))
     #expect(!deadline.isPast(at: time(499_999)))
@@ -17,7 +17,7 @@ import Testing
     #expect(deadline.isPast(at: time(.max)))
   }
 
-  @Test func aReadMovesOnlySlidingDeadlinesAfterATenthOfTheWindow() {
+  @Test func `a read moves only sliding deadlines after a tenth of the window`() {
     #expect(ExpiryDeadline(time: time(1000), windowMicroseconds: nil).moved(byReadAt: time(999)) == nil)
     let deadline = ExpiryDeadline(time: time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(0)) == nil)
@@ -26,7 +26,7 @@ import Testing
     #expect(deadline.moved(byReadAt: time(999)) == ExpiryDeadline(time: time(1999), windowMicroseconds: 1000))
   }
 
-  @Test func aTenthIsAtLeastAMicrosecond() {
+  @Test func `a tenth is at least a microsecond`() {
     for window in 1...10 as ClosedRange<Int64> {
       let deadline = ExpiryDeadline(time: time(window), windowMicroseconds: window)
       #expect(deadline.moved(byReadAt: time(0)) == nil)
@@ -38,7 +38,7 @@ import Testing
     #expect(deadline.moved(byReadAt: time(2)) != nil)
   }
 
-  @Test func aDeadlineBeyondItsWindowMeansTheClockWasSetBack() {
+  @Test func `a deadline beyond its window means the clock was set back`() {
     let deadline = ExpiryDeadline(time: time(1000), windowMicroseconds: 1000)
     #expect(deadline.moved(byReadAt: time(-100)) == nil)
     #expect(deadline.moved(byReadAt: time(-101)) == ExpiryDeadline(time: time(899), windowMicroseconds: 1000))
@@ -50,7 +50,7 @@ import Testing
     #expect(long.moved(byReadAt: time(-60_000_001))?.time == time(day - 60_000_001))
   }
 
-  @Test func aDeadlineMovesAtMostTenTimesPerWindow() {
+  @Test func `a deadline moves at most ten times per window`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiryDeadlineTests")
     for _ in 0..<200 {
       let window = Int64.random(in: 2...1000, using: &generator)
@@ -74,7 +74,7 @@ import Testing
     }
   }
 
-  @Test func aDeadlineShowsItsDateAndItsWindow() {
+  @Test func `a deadline shows its date and its window`() {
     let date = Date(timeIntervalSince1970: 1_767_225_600.25)
     #expect(ExpiryDeadline(date).date == date)
     #expect(ExpiryDeadline(date).window == nil)

@@ -19,7 +19,7 @@ import Testing
   private let guest = Session(user: "guest")
   private let robot = Session(user: "robot")
 
-  @Test func aStoreOfSessions() async throws {
+  @Test func `a store of sessions`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.overview
@@ -51,7 +51,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func writesWithATimeToLive() async throws {
+  @Test func `writes with a time to live`() async throws {
     let clock = ManualClock()
     let sessions = MemoryStore<Expiring<Session>>().expiring(.after(.seconds(3600))) { clock.date }
     try await sessions.apply([.set("8", guest), .set("old:1", robot)])
@@ -80,7 +80,7 @@ import Testing
     #expect(try await sessions.remainingTime(forKey: "7") == .after(.seconds(50)))
   }
 
-  @Test func requestsAreCountedInWindows() async throws {
+  @Test func `requests are counted in Windows`() async throws {
     let clock = ManualClock()
     let limits = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(60))) { clock.date }
     @Sendable func count(_ client: StoreKey) async throws -> Int {
@@ -101,7 +101,7 @@ import Testing
     #expect(counts == [1, 2, 3, 1, 2])
   }
 
-  @Test func aClockOfYourOwn() async throws {
+  @Test func `a clock of your own`() async throws {
     // snippet.the-clock
     let clock = ManualClock()  // from LarderTesting
     let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(1))) { clock.date }
@@ -111,7 +111,7 @@ import Testing
     #expect(try await store["k"] == nil)
   }
 
-  @Test func theOrderOfAStack() async throws {
+  @Test func `the order of a stack`() async throws {
     let base = MemoryStore<Expiring<String>>()
     // snippet.place-in-a-stack
     let right = base.cached().expiring(.after(.seconds(60)))
@@ -121,7 +121,7 @@ import Testing
     #expect(try await right["k"] == "a")
   }
 
-  @Test func theFormsThatAreShown() throws {
+  @Test func `the forms that are shown`() throws {
     let shown = [
       #"{"expires":1767225600000000,"value":{"name":"Ada"}}"#,
       #"{"expires":1767225600000000,"window":1800000000,"value":{"name":"Ada"}}"#, #"{"value":{"name":"Ada"}}"#,

@@ -6,7 +6,7 @@ import Testing
 
 /// Random histories, compared with a model and checked for linearizability.
 @Suite struct ExpiryHistoryTests {
-  @Test func concurrentOperationsAreLinearizable() async throws {
+  @Test func `concurrent operations are linearizable`() async throws {
     for (name, timeToLive) in [("never", TimeToLive.never), ("sliding", .sliding(.seconds(100)))] {
       let trial = HistoryTrial("ExpiringStore, \(name)") { _ in
         var plan = FaultPlan()
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func randomHistoriesMatchTheModel() async throws {
+  @Test func `random histories match the model`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "ExpiryHistoryTests")
     let keys = (0..<12).map { StoreKey("k\($0)") }
     let expirations: [TimeToLive] = [

@@ -25,7 +25,7 @@ import Testing
 
   private let full = StoreError(.full, during: .update, message: "full")
 
-  @Test mutating func manyReadsOfAKeyCauseOneWrite() {
+  @Test mutating func `many reads of a key cause one write`() {
     #expect(note("k", deadline(100), at: 50))
     for _ in 0..<100 { #expect(!note("k", deadline(100), at: 50)) }
     #expect(!note("l", deadline(100), at: 51))
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// A read that found the deadline of before a renewal, and is noted when that renewal is in the base, renews the new one.
-  @Test(arguments: [false, true]) mutating func aReadDuringTheWriteOfARenewalIsNotLost(isReadAgain: Bool) {
+  @Test(arguments: [false, true]) mutating func `a read during the write of a renewal is not lost`(isReadAgain: Bool) {
     #expect(note("k", deadline(100), at: 50))
     let batch = state.nextBatch(at: time(50))
     let seen = state.renewals["k"]
@@ -53,14 +53,14 @@ import Testing
     #expect(next.map(\.renewed) == [deadline(210)])
   }
 
-  @Test mutating func renewalsThatAreNotDueAreIgnored() {
+  @Test mutating func `renewals that are not due are ignored`() {
     #expect(!note("k", deadline(100), at: 9))
     #expect(!note("k", deadline(100), at: 100))
     #expect(!note("k", ExpiryDeadline(time: time(100), windowMicroseconds: nil), at: 50))
     #expect(state.renewals.isEmpty)
   }
 
-  @Test mutating func aRenewalDuringTheUpdateIsWrittenByTheNextOne() {
+  @Test mutating func `a renewal during the update is written by the next one`() {
     _ = note("k", deadline(100), at: 50)
     let first = state.nextBatch(at: time(50))
     // Noted before and after the instant at which the update takes effect.
@@ -77,7 +77,7 @@ import Testing
     #expect(state.renewals.isEmpty)
   }
 
-  @Test mutating func afterAFailureRenewalsCountAndWaitForASecond() {
+  @Test mutating func `after a failure renewals count and wait for a second`() {
     _ = note("k", deadline(100), at: 50)
     _ = note("l", deadline(100), at: 50)
     let batch = state.nextBatch(at: time(50))
@@ -90,13 +90,13 @@ import Testing
     #expect(state.nextBatch(at: time(52)).map(\.key) == ["k", "l", "m"])
   }
 
-  @Test mutating func settingTheClockBackEndsThePause() {
+  @Test mutating func `setting the clock back ends the pause`() {
     _ = note("k", deadline(100), at: 50)
     _ = finish(state.nextBatch(at: time(50)), full, at: 50)
     #expect(note("l", deadline(60), at: 20))
   }
 
-  @Test mutating func anEntryAtFaultFailsNoOther() {
+  @Test mutating func `an entry at fault fails no other`() {
     for key in ["a", "b", "c"] as [StoreKey] { _ = note(key, deadline(100), at: 50) }
     let damage = StoreError(.corrupted, during: .update, key: "b", message: "damaged")
     #expect(finish(state.nextBatch(at: time(50)), damage, at: 50))
@@ -105,7 +105,7 @@ import Testing
   }
 
   @Test(arguments: [.valueTooLarge, .invalidKey, .unsupported, .keyUnavailable, StoreError.Code(rawValue: "custom")])
-  mutating func anErrorThatNamesAnEntryBlamesItWhateverItsCode(_ code: StoreError.Code) {
+  mutating func `an error that names an entry blames it whatever its code`(_ code: StoreError.Code) {
     for key in ["a", "b", "c"] as [StoreKey] { _ = note(key, deadline(100), at: 50) }
     let batch = state.nextBatch(at: time(50))
     let error = StoreError(code, during: .update, key: "b", message: "refused", isRetryable: code == .keyUnavailable)
@@ -114,7 +114,7 @@ import Testing
     #expect(state.nextBatch(at: time(50)).map(\.key) == ["a", "c"])
   }
 
-  @Test mutating func errorsOfTheStoreBlameNoEntry() {
+  @Test mutating func `errors of the store blame no entry`() {
     let errors = [
       StoreError(.full, during: .update, key: "k", message: "full"),
       StoreError(.corrupted, during: .update, key: "k", message: "unclear", outcome: .unknown),
@@ -133,7 +133,7 @@ import Testing
     #expect(state.statistics.droppedRenewalCount == 0)
   }
 
-  @Test mutating func aFailedBatchIsRetriedAfterTheOthers() {
+  @Test mutating func `a failed batch is retried after the others`() {
     let count = PendingRenewals.batchSize
     for number in 0..<(count + 1) { _ = note(StoreKey(integer: number), deadline(100), at: 50) }
     #expect(!finish(state.nextBatch(at: time(50)), full, at: 50))
@@ -141,7 +141,7 @@ import Testing
     #expect(second.map(\.key) == ([count] + (0..<(count - 1))).map { StoreKey(integer: $0) })
   }
 
-  @Test mutating func aRewrittenEntryHasItsOwnRenewal() {
+  @Test mutating func `a rewritten entry has its own renewal`() {
     _ = note("k", deadline(100), at: 50)
     let first = state.nextBatch(at: time(50))
     #expect(note("k", deadline(200), at: 120))
@@ -157,7 +157,7 @@ import Testing
     #expect(state.nextBatch(at: time(250)).map(\.stored) == [deadline(301)])
   }
 
-  @Test mutating func batchesAndTheirTotalAreBounded() {
+  @Test mutating func `batches and their total are bounded`() {
     for number in 0..<PendingRenewals.limit { _ = note(StoreKey(integer: number), deadline(100), at: 50) }
     #expect(!note("more", deadline(100), at: 50))
     #expect(state.renewals.count == PendingRenewals.limit)
@@ -170,7 +170,7 @@ import Testing
     #expect(state.renewals["more"] != nil)
   }
 
-  @Test mutating func renewalsThatExpireBeforeTheyAreWrittenAreDropped() {
+  @Test mutating func `renewals that expire before they are written are dropped`() {
     _ = note("k", deadline(100), at: 50)
     _ = note("l", deadline(100), at: 60)
     #expect(state.nextBatch(at: time(150)).map(\.key) == ["l"])

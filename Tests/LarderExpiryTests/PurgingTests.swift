@@ -12,7 +12,7 @@ import Testing
     try await bench.store.apply(batch)
   }
 
-  @Test func purgingRemovesExpiredEntriesAndReturnsTheirCount() async throws {
+  @Test func `purging removes expired entries and returns their count`() async throws {
     let bench = TestBench()
     try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     try await fill(bench, 300..<500, timeToLive: .after(.seconds(2)))
@@ -27,7 +27,7 @@ import Testing
     #expect(try bench.storedKeys == (500..<600).map { StoreKey(integer: $0) })
   }
 
-  @Test func purgingKeepsToItsLimit() async throws {
+  @Test func `purging keeps to its limit`() async throws {
     let bench = TestBench()
     try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
@@ -41,7 +41,7 @@ import Testing
   }
 
   /// No update takes more than 128 keys, and other callers have their turn between two updates.
-  @Test func manyArePurgedInSlices() async throws {
+  @Test func `many are purged in slices`() async throws {
     let bench = TestBench()
     let count = 20_000
     try await fill(bench, 0..<count, timeToLive: .after(.seconds(1)))
@@ -55,7 +55,7 @@ import Testing
     #expect(try bench.memory.count(in: .all) == 0)
   }
 
-  @Test func nothingIsWrittenIfNothingHasExpired() async throws {
+  @Test func `nothing is written if nothing has expired`() async throws {
     let bench = TestBench()
     try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     bench.watched.forgetCalls()
@@ -65,7 +65,7 @@ import Testing
 
   // MARK: Races
 
-  @Test func entriesWrittenBetweenTheScanAndTheRemovalStay() async throws {
+  @Test func `entries written between the scan and the removal stay`() async throws {
     let bench = TestBench()
     let memory = bench.memory
     try await fill(bench, 0..<3, timeToLive: .after(.seconds(1)))
@@ -87,7 +87,7 @@ import Testing
     #expect(try await bench.store[StoreKey(integer: 0)] == "newer")
   }
 
-  @Test func aPurgeNeverRemovesANewerValue() async throws {
+  @Test func `a purge never removes a newer value`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "PurgingTests")
     for _ in 0..<30 {
       let clock = ManualClock()
@@ -125,7 +125,7 @@ import Testing
 
   // MARK: By writes
 
-  @Test func writesPurgeAFewEntries() async throws {
+  @Test func `writes purge a few entries`() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
     try await fill(bench, 0..<1000, timeToLive: .after(.seconds(1)))
@@ -141,7 +141,7 @@ import Testing
     #expect(try bench.storedKeys == [last])
   }
 
-  @Test func purgesByWritesKeepExpiredEntriesFewerThanLiveOnes() async throws {
+  @Test func `purges by writes keep expired entries fewer than live ones`() async throws {
     let bench = TestBench(.after(.seconds(100)), purgesOnWrite: true)
     var most = 0
     for number in 0..<5000 {
@@ -153,7 +153,7 @@ import Testing
     #expect(most <= 250)
   }
 
-  @Test func purgesByWritesCanBeDisabled() async throws {
+  @Test func `purges by writes can be disabled`() async throws {
     let bench = TestBench(purgesOnWrite: false)
     try await fill(bench, 0..<100, timeToLive: .after(.seconds(1)))
     bench.clock.advance(by: .seconds(1))
@@ -163,7 +163,7 @@ import Testing
     #expect(try bench.storedKeys.count == 101)
   }
 
-  @Test func aFailedPurgeFailsNoWrite() async throws {
+  @Test func `a failed purge fails no write`() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let failures = Locked(0)
     bench.watched.intervene { operation in
@@ -179,7 +179,7 @@ import Testing
     #expect((bench.store.statistics().lastError as? StoreError)?.operation == .purgeExpired)
   }
 
-  @Test func aFailedPurgeContinuesAtItsPosition() async throws {
+  @Test func `a failed purge continues at its position`() async throws {
     let bench = TestBench(purgesOnWrite: true)
     let last = StoreKey(bytes: [0xFF])
     try await fill(bench, 0..<32, timeToLive: .never)
@@ -202,7 +202,7 @@ import Testing
 
   // MARK: On a schedule
 
-  @Test func aPurgerPurgesAtItsInterval() async throws {
+  @Test func `a purger purges at its interval`() async throws {
     let bench = TestBench(.after(.seconds(90)))
     let schedule = bench.clock
     let purger = bench.store.purger(every: .seconds(60), clock: schedule)
@@ -219,7 +219,7 @@ import Testing
     try await running.value
   }
 
-  @Test func aPurgerThatIsCancelledDuringAPurgeReturns() async throws {
+  @Test func `a purger that is cancelled during a purge returns`() async throws {
     let bench = TestBench()
     try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))
     let faulty = bench.memory.faulty()
@@ -237,7 +237,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func aPurgerKeepsNoStoreAlive() async throws {
+  @Test func `a purger keeps no store alive`() async throws {
     let clock = ManualClock()
     var store: ExpiringStore? = MemoryStore<Expiring<String>>().expiring { clock.date }
     weak let weakStore = store
@@ -250,7 +250,7 @@ import Testing
     try await running.value
   }
 
-  @Test func aPurgerOfAClosedStoreReturns() async throws {
+  @Test func `a purger of a closed store returns`() async throws {
     let bench = TestBench()
     let (store, clock) = (bench.store, bench.clock)
     let running = Task { try await store.purger(every: .seconds(60), clock: clock).run() }
@@ -260,7 +260,7 @@ import Testing
     try await running.value
   }
 
-  @Test func aPurgerThrowsThePurgesErrorAndMayRunAgain() async throws {
+  @Test func `a purger throws the purges error and may run again`() async throws {
     let bench = TestBench()
     let (store, clock) = (bench.store, bench.clock)
     let purger = store.purger(every: .seconds(60), clock: clock)
@@ -277,7 +277,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await store.purger(every: .zero, clock: clock).run() }
   }
 
-  @Test func aCancelledPurgeStopsBetweenSlices() async throws {
+  @Test func `a cancelled purge stops between slices`() async throws {
     let bench = TestBench()
     let store = bench.store
     try await fill(bench, 0..<300, timeToLive: .after(.seconds(1)))

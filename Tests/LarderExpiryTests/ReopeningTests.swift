@@ -22,7 +22,7 @@ import Testing
       .expiring(timeToLive) { clock.date }
   }
 
-  @Test func deadlinesSurviveReopening() async throws {
+  @Test func `deadlines survive reopening`() async throws {
     let first = try await open()
     try await first.setValue("a", forKey: "after", timeToLive: .after(.seconds(10)))
     try await first.setValue("s", forKey: "sliding", timeToLive: .sliding(.seconds(10)))
@@ -42,7 +42,7 @@ import Testing
     try await third.close()
   }
 
-  @Test func theDocumentIsReadable() async throws {
+  @Test func `the document is readable`() async throws {
     let store = try await open()
     try await store.setValue("Ada", forKey: "1", timeToLive: .after(.seconds(10)))
     try await store.setValue("Bob", forKey: "2")
@@ -53,14 +53,14 @@ import Testing
     #expect(text.contains(#"{"value":"Bob"}"#))
   }
 
-  @Test func aStoreOfPlainValuesIsNotMistakenForAnExpiringOne() async throws {
+  @Test func `a store of plain values is not mistaken for an expiring one`() async throws {
     let plain = try await JSONFileStore<String>(path: folder.path("store.json"))
     try await plain.setValue("a", forKey: "k")
     try await plain.close()
     await expectStoreError(.versionMismatch) { try await open() }
   }
 
-  @Test func statisticsDistinguishLiveAndExpiredEntries() async throws {
+  @Test func `statistics distinguish live and expired entries`() async throws {
     let store = try await open()
     for number in 0..<300 {
       try await store.setValue(
@@ -83,7 +83,7 @@ import Testing
     await expectStoreError(.closed) { try await store.storeStatistics() }
   }
 
-  @Test func statisticsCountUndecodableEntriesAsLive() async throws {
+  @Test func `statistics count undecodable entries as live`() async throws {
     let store = try await open()
     for number in 0..<10 { try await store.setValue("a", forKey: "\(number)", timeToLive: .after(.seconds(1))) }
     try await store.close()

@@ -7,7 +7,7 @@ import Testing
 @testable import LarderExpiry
 
 @Suite(.timeLimit(.minutes(60))) struct SlidingTests {
-  @Test func readingAnEntryExtendsItsDeadline() async throws {
+  @Test func `reading an entry extends its deadline`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     for _ in 0..<20 {
@@ -22,7 +22,7 @@ import Testing
     #expect(try await bench.store["k"] == nil)
   }
 
-  @Test func aMovedDeadlineIsVisibleToTheNextRead() async throws {
+  @Test func `a moved deadline is visible to the next read`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(9))
@@ -38,7 +38,7 @@ import Testing
     #expect(try await !bench.store.contains("k"))
   }
 
-  @Test func anUpdateRenewsOnlyWhatItAssigns() async throws {
+  @Test func `an update renews only what it assigns`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     for key in ["read", "kept", "set"] { try await bench.store.setValue("a", forKey: StoreKey(key)) }
     bench.clock.advance(by: .seconds(5))
@@ -51,7 +51,7 @@ import Testing
     #expect(try await bench.store.values(forKeys: ["read", "kept", "set"]) == [nil, nil, "a"])
   }
 
-  @Test func aHotKeyCostsAtMostTenWritesInAWindow() async throws {
+  @Test func `a hot key costs at most ten writes in a window`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.watched.forgetCalls()
@@ -70,7 +70,7 @@ import Testing
   /// Many readers read while the renewal of the first read is written.
   ///
   /// None of them waits, and it is written once.
-  @Test func readersAtTheSameTimeRenewOnceAndDoNotWait() async throws {
+  @Test func `readers at the same time renew once and do not wait`() async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring(.sliding(.seconds(10))) { clock.date }
@@ -87,7 +87,7 @@ import Testing
     #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
   }
 
-  @Test func manyKeysShareAnUpdate() async throws {
+  @Test func `many keys share an update`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let keys = (0..<1000).map { StoreKey(integer: $0) }
     try await bench.store.apply(ChangeBatch(keys.map { .set($0, "a") }))
@@ -102,7 +102,7 @@ import Testing
     #expect(deadlines.allSatisfy { $0 == bench.clock.date + 10 })
   }
 
-  @Test func operationsThatReadNoValueMoveNoDeadline() async throws {
+  @Test func `operations that read no value move no deadline`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(5))
@@ -115,7 +115,7 @@ import Testing
     #expect(bench.watched.count(of: .update) == 0)
   }
 
-  @Test func otherDeadlinesAreNotMoved() async throws {
+  @Test func `other deadlines are not moved`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "after", timeToLive: .after(.seconds(10)))
     try await bench.store.setValue("a", forKey: "at", timeToLive: .until(bench.clock.date + 10))
@@ -129,7 +129,7 @@ import Testing
     #expect(try await bench.store.values(forKeys: ["after", "at", "never"]) == [nil, nil, "a"])
   }
 
-  @Test func aWriteBetweenTheReadAndTheRenewalStays() async throws {
+  @Test func `a write between the read and the renewal stays`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let (store, memory, clock) = (bench.store, bench.memory, bench.clock)
     for newer in [Expiring("newer", deadline: ExpiryDeadline(clock.date + 100)), nil] {
@@ -148,7 +148,7 @@ import Testing
   }
 
   /// The deadline in the base passes before the renewal is written.
-  @Test func anEntryReadInTimeStaysLiveWhileItsRenewalIsPending() async throws {
+  @Test func `an entry read in time stays live while its renewal is pending`() async throws {
     let clock = ManualClock()
     let faulty = MemoryStore<Expiring<String>>().faulty()
     let store = faulty.expiring(.sliding(.seconds(10)), purgesOnWrite: false) { clock.date }
@@ -173,7 +173,7 @@ import Testing
     #expect(try await faulty.value(forKey: "k")?.deadline?.date == clock.date + 10)
   }
 
-  @Test func anUpdateSeesEntriesWithPendingRenewals() async throws {
+  @Test func `an update sees entries with pending renewals`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     bench.watched.intervene { operation in
       if operation == .update { throw StoreError(.full, during: .update, message: "full") }
@@ -194,7 +194,7 @@ import Testing
     #expect(bench.store.statistics().pendingRenewalCount == 0)
   }
 
-  @Test func anEntryThatExpiresDuringAReadIsNotRevived() async throws {
+  @Test func `an entry that Expires during a read is not revived`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let clock = bench.clock
     try await bench.store.setValue("a", forKey: "k")
@@ -209,7 +209,7 @@ import Testing
     #expect(bench.store.statistics().pendingRenewalCount == 0)
   }
 
-  @Test func aReadInACancelledTaskMovesNoDeadline() async throws {
+  @Test func `a read in a cancelled task moves no deadline`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let store = bench.store
     try await store.setValue("a", forKey: "k")
@@ -224,7 +224,7 @@ import Testing
     #expect(try await store.remainingTime(forKey: "k") == .after(.seconds(5)))
   }
 
-  @Test func aFailedRenewalFailsNoReadAndIsRetried() async throws {
+  @Test func `a failed renewal fails no read and is retried`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let store = bench.store
     try await store.setValue("a", forKey: "k")
@@ -251,7 +251,7 @@ import Testing
 
   /// The read's renewal is not due, because another read has just renewed the deadline, but its write failed.
   @Test(arguments: [true, false])
-  func aReadRetriesARenewalASecondAfterAFailure(readsSeveral: Bool) async throws {
+  func `a read retries a renewal a second after a failure`(readsSeveral: Bool) async throws {
     let bench = TestBench(.sliding(.seconds(3600)))
     let (store, watched) = (bench.store, bench.watched)
     func read() async throws {
@@ -284,7 +284,7 @@ import Testing
   }
 
   /// Several entries are damaged while their renewals are pending.
-  @Test func damagedEntriesDoNotBlockOtherRenewals() async throws {
+  @Test func `damaged entries do not block other renewals`() async throws {
     let clock = ManualClock()
     let bytes = MemoryStore<[UInt8]>()
     let watched = WatchedStore(bytes.typed(Expiring<Int>.self, prefix: "s/", codec: .json(Int.self).expiring()))
@@ -309,7 +309,7 @@ import Testing
     #expect(try await watched.value(forKey: keys[9])?.deadline?.date == clock.date + 1)
   }
 
-  @Test func closingWritesPendingRenewals() async throws {
+  @Test func `closing writes pending renewals`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     let (memory, expected) = (bench.memory, bench.clock.date + 15)
     try await bench.store.setValue("a", forKey: "k")
@@ -327,7 +327,7 @@ import Testing
     try await bench.store.close()
   }
 
-  @Test func nothingIsRenewedInAReadOnlyStore() async throws {
+  @Test func `nothing is renewed in a read only store`() async throws {
     struct ReadOnly: PassingStore {
       typealias Value = Expiring<String>
       let base: WatchedStore<MemoryStore<Expiring<String>>>
@@ -349,7 +349,7 @@ import Testing
     #expect(try await readOnly["k"] == nil)
   }
 
-  @Test func renewalsKeepNoStoreAlive() async throws {
+  @Test func `renewals keep no store alive`() async throws {
     let clock = ManualClock()
     var store: ExpiringStore? = MemoryStore<Expiring<String>>().expiring(.sliding(.seconds(10))) { clock.date }
     weak let weakStore = store
@@ -362,7 +362,7 @@ import Testing
     #expect(weakStore == nil)
   }
 
-  @Test func keepingTheDeadlineRenewsItAsAReadDoes() async throws {
+  @Test func `keeping the deadline renews it as a read does`() async throws {
     let bench = TestBench(.after(.seconds(100)))
     try await bench.store.setValue("a", forKey: "k", timeToLive: .sliding(.seconds(10)))
     bench.clock.advance(by: .milliseconds(500))
@@ -374,7 +374,7 @@ import Testing
     #expect(try await bench.store["k"] == "b")
   }
 
-  @Test func settingTheClockBackKeepsASlidingEntryNoLongerThanItsWindow() async throws {
+  @Test func `setting the clock back keeps a sliding entry no longer than its window`() async throws {
     let bench = TestBench(.sliding(.seconds(10)))
     try await bench.store.setValue("a", forKey: "k")
     bench.clock.advance(by: .seconds(-1_000_000))

@@ -13,7 +13,7 @@ import TestSupport
     timeToLive.deadline(from: now).map { now.microseconds(until: $0.time) }
   }
 
-  @Test func theDeadlineIsTheTimeToLiveFromNow() {
+  @Test func `the deadline is the time to live from now`() {
     #expect(timeToLive(of: .never) == nil)
     #expect(timeToLive(of: .after(.milliseconds(500))) == 500_000)
     #expect(TimeToLive.after(.milliseconds(500)).deadline(from: now)?.windowMicroseconds == nil)
@@ -22,13 +22,13 @@ import TestSupport
     #expect(TimeToLive.until(now.date).deadline(from: now)?.time == now)
   }
 
-  @Test func aTimeToLiveIsNeverCutShort() {
+  @Test func `a time to live is never cut short`() {
     #expect(timeToLive(of: .after(.nanoseconds(1))) == 1)
     #expect(timeToLive(of: .after(.nanoseconds(1001))) == 2)
     #expect(timeToLive(of: .sliding(Duration(secondsComponent: 0, attosecondsComponent: 1))) == 1)
   }
 
-  @Test func anUnrepresentableDeadlineMeansNoDeadline() {
+  @Test func `an unrepresentable deadline means no deadline`() {
     let century = Duration.seconds(100 * 365 * 86_400)
     #expect(timeToLive(of: .after(century)) == 3_153_600_000_000_000)
     for duration in [century * 100_000, .seconds(Int64.max), .seconds(Int64.max) * 10] {
@@ -39,7 +39,7 @@ import TestSupport
     #expect(timeToLive(of: .until(.distantFuture)) != nil)
   }
 
-  @Test func invalidArgumentsAreRefused() throws {
+  @Test func `invalid arguments are refused`() throws {
     let senseless: [TimeToLive] = [
       .after(.zero), .after(.seconds(-1)), .sliding(.zero), .sliding(.nanoseconds(-1)),
       .until(Date(timeIntervalSince1970: .nan)),

@@ -5,7 +5,7 @@ import Testing
 @testable import LarderExpiry
 
 @Suite struct WallTimeTests {
-  @Test func aDateIsConvertedToMicroseconds() {
+  @Test func `a date is converted to microseconds`() {
     #expect(WallTime(Date(timeIntervalSince1970: 0)).microseconds == 0)
     #expect(WallTime(Date(timeIntervalSince1970: 1_767_225_600.1)).microseconds == 1_767_225_600_100_000)
     #expect(WallTime(Date(timeIntervalSince1970: 1_767_225_600.499_999)).microseconds == 1_767_225_600_499_999)
@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func unrepresentableDatesAreClamped() {
+  @Test func `unrepresentable dates are clamped`() {
     #expect(WallTime(Date(timeIntervalSince1970: .infinity)).microseconds == .max)
     #expect(WallTime(Date(timeIntervalSince1970: -.infinity)).microseconds == .min)
     #expect(WallTime(Date(timeIntervalSince1970: 1e300)).microseconds == .max)
@@ -25,7 +25,7 @@ import Testing
     #expect(WallTime(microseconds: .max).microseconds(until: WallTime(microseconds: .min)) == .min)
   }
 
-  @Test func aManualClockTellsTheTime() {
+  @Test func `a manual clock tells the time`() {
     let clock = ManualClock()
     let start = WallTime(clock.date)
     clock.advance(by: .microseconds(499_999))

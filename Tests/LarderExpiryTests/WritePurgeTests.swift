@@ -4,7 +4,7 @@ import Testing
 @testable import LarderExpiry
 
 @Suite struct WritePurgeTests {
-  @Test func everySixteenthWritePurgesTwiceTheEntriesWritten() {
+  @Test func `every sixteenth write purges twice the entries written`() {
     var state = WritePurge()
     for _ in 0..<15 { #expect(state.begin(writing: 1) == nil) }
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: .all, size: 32))
@@ -13,7 +13,7 @@ import Testing
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: "m"..., size: 32))
   }
 
-  @Test func aLargeBatchIsBounded() {
+  @Test func `a large batch is bounded`() {
     var state = WritePurge()
     #expect(state.begin(writing: 20) == WritePurge.Slice(range: .all, size: 40))
     state.end(remaining: nil)
@@ -23,7 +23,7 @@ import Testing
     #expect(state.begin(writing: 1) == nil)
   }
 
-  @Test func aPurgeWrapsAroundAtTheEnd() {
+  @Test func `a purge wraps around at the end`() {
     var state = WritePurge()
     #expect(state.begin(writing: 16) != nil)
     state.end(remaining: "m"...)
@@ -32,7 +32,7 @@ import Testing
     #expect(state.begin(writing: 16)?.range == .all)
   }
 
-  @Test func onlyOneWritePurgesAtATime() {
+  @Test func `only one write purges at a time`() {
     var state = WritePurge()
     #expect(state.begin(writing: 16) != nil)
     #expect(state.begin(writing: 40) == nil)
@@ -41,7 +41,7 @@ import Testing
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: .all, size: 82))
   }
 
-  @Test func anEmptyWriteNeverPurges() {
+  @Test func `an empty write never purges`() {
     var state = WritePurge()
     for _ in 0..<100 { #expect(state.begin(writing: 0) == nil) }
   }

@@ -12,7 +12,7 @@ import Testing
 
   private var content: String { String(decoding: disk.content(at: "/log") ?? [], as: UTF8.self) }
 
-  @Test func appendsAfterTheValidRecordsAndRemovesTheRest() throws {
+  @Test func `appends after the valid records and removes the rest`() throws {
     try disk.place(Array("good torn".utf8), at: "/log")
     var log = try log(at: 5)
     #expect(content == "good ")
@@ -23,7 +23,7 @@ import Testing
     #expect(log.durableSize == 8)
   }
 
-  @Test func recordsRemovedAtTheStartNeverReturn() throws {
+  @Test func `records removed at the start never return`() throws {
     for seed in 0..<100 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
       try disk.place(Array("good torn".utf8), at: "/log")
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func aFailedAppendChangesNothingAndTheLogStaysUsable() throws {
+  @Test func `a failed append changes nothing and the log stays usable`() throws {
     var log = try log()
     try log.append(Array("one".utf8))
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
@@ -44,7 +44,7 @@ import Testing
     #expect(content == "onetwo")
   }
 
-  @Test func continuesAfterShortWritesAndInterruptions() throws {
+  @Test func `continues after short writes and interruptions`() throws {
     try disk.place([], at: "/log")
     var log = try log()
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
@@ -58,7 +58,7 @@ import Testing
     #expect(content == "a long record")
   }
 
-  @Test func aFailedSynchronizationIsNotRetried() throws {
+  @Test func `a failed synchronization is not retried`() throws {
     var log = try log()
     try log.append(Array("one".utf8))
     let failure = FileError(.synchronize, path: "/log", errorNumber: EIO)
@@ -72,7 +72,7 @@ import Testing
     #expect(log.durableSize == 0)
   }
 
-  @Test func aFailedAppendThatCannotBeRemovedMakesTheLogUnusable() throws {
+  @Test func `a failed append that cannot be removed makes the log unusable`() throws {
     var log = try log()
     disk.schedule(.error(ENOSPC), atOperation: disk.operationCount + 1)
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 2)
@@ -81,13 +81,13 @@ import Testing
     #expect(throws: FileError(.truncate, path: "/log", errorNumber: EIO)) { try log.append([1]) }
   }
 
-  @Test func neverWritesPastTheEndOfTheFile() throws {
+  @Test func `never writes past the end of the file`() throws {
     try disk.place(Array("four".utf8), at: "/log")
     #expect(throws: FileError.self) { try self.log(at: 5) }
     #expect(content == "four")
   }
 
-  @Test func synchronizingNothingTouchesNothing() throws {
+  @Test func `synchronizing nothing touches nothing`() throws {
     var log = try log()
     let operationCount = disk.operationCount
     try log.synchronize()

@@ -14,7 +14,7 @@ import Testing
 
   struct Failed: Error {}
 
-  @Test func runsTheJobsOfAnActorOneAfterAnother() async {
+  @Test func `runs the jobs of an actor one after another`() async {
     let counter = Counter()
     await withTaskGroup(of: Void.self) { group in
       for _ in 0..<1_000 { group.addTask { await counter.add() } }
@@ -22,13 +22,13 @@ import Testing
     #expect(await counter.count == 1_000)
   }
 
-  @Test func runsClosuresAndRethrowsTheirErrors() async throws {
+  @Test func `runs closures and rethrows their errors`() async throws {
     let executor = DispatchQueueExecutor(label: "test")
     #expect(await executor.run { 7 } == 7)
     await #expect(throws: Failed.self) { try await executor.run { throw Failed() } }
   }
 
-  @Test func retainsNoResult() async throws {
+  @Test func `retains no result`() async throws {
     final class Resource: Sendable {}
     let executor = DispatchQueueExecutor(label: "test")
     for _ in 0..<2_000 {
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  @Test func retainsNoClosure() async throws {
+  @Test func `retains no closure`() async throws {
     final class Resource: Sendable {}
     let executor = DispatchQueueExecutor(label: "test")
     for _ in 0..<2_000 {
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func doesNotBlockTheCooperativePool() async throws {
+  @Test func `does not block the cooperative pool`() async throws {
     // Blocks more closures than the pool has threads. If they ran in the pool, nothing would open the gate.
     let gate = DispatchSemaphore(value: 0)
     let count = 4 * ProcessInfo.processInfo.activeProcessorCount

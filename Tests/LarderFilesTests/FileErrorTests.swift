@@ -10,7 +10,7 @@ import Testing
     (EISDIR, .unrecognizedFormat, false), (ENAMETOOLONG, .invalidArgument, false), (EIO, .ioFailed, false),
     (ENOTDIR, .invalidArgument, false),
     (EMFILE, .ioFailed, true), (EINTR, .ioFailed, true),
-  ]) func isConvertedToAStoreError(_ errorNumber: Int32, _ code: StoreError.Code, _ isRetryable: Bool) {
+  ]) func `is converted to a store error`(_ errorNumber: Int32, _ code: StoreError.Code, _ isRetryable: Bool) {
     let fileError = FileError(.write, path: "/some/file", errorNumber: errorNumber)
     let error = StoreError(fileError, during: .open, store: "s", message: "m", outcome: .unknown)
     #expect(error.code == code)
@@ -19,14 +19,14 @@ import Testing
     #expect(error.underlying as? FileError == fileError)
   }
 
-  @Test(arguments: [ENOENT, EISDIR, ENOTDIR, ENAMETOOLONG]) func errorsOfAnOpenStoreAreNotAboutItsPath(
+  @Test(arguments: [ENOENT, EISDIR, ENOTDIR, ENAMETOOLONG]) func `errors of an open store are not about its path`(
     _ errorNumber: Int32
   ) {
     let fileError = FileError(.open, path: "/some/file", errorNumber: errorNumber)
     #expect(StoreError(fileError, during: .apply, store: "s", message: "m").code == .ioFailed)
   }
 
-  @Test func namesTheOperationThePathAndTheReason() {
+  @Test func `names the operation the path and the reason`() {
     let error = FileError(.rename, path: "/some/file", errorNumber: ENOSPC)
     #expect(error.description.hasPrefix("rename /some/file: "))
     #expect(error.description.contains("space") && error.description.hasSuffix("(errno \(ENOSPC))"))

@@ -18,7 +18,7 @@ struct FileWriterTests {
     return try await FileWriter(label: "FileWriterTests", configuration, content: SharedContent(0)) { File() }
   }
 
-  @Test func aWriteToAnIdleFileRunsOnTheThreadOfItsCaller() async throws {
+  @Test func `a write to an idle file runs on the thread of its caller`() async throws {
     let writer = try await writer()
     let caller = Locked<ThreadIdentity?>(nil)
     let thread = try await Task.detached {
@@ -34,7 +34,7 @@ struct FileWriterTests {
     #expect(other != thread)
   }
 
-  @Test func aLongWriteIsLeftToTheThreadOfTheWriter() async throws {
+  @Test func `a long write is left to the thread of the writer`() async throws {
     let writer = try await writer()
     let result: Void? = try await Task.detached {
       try writer.writeInPlace(if: { _ in false }, { try $0.write(.apply) { $0.count += 1 } })
@@ -43,7 +43,7 @@ struct FileWriterTests {
     #expect(try await writer.run(.count) { $0.count } == 0)
   }
 
-  @Test func theMainThreadDoesNotWrite() async throws {
+  @Test func `the main thread does not write`() async throws {
     let writer = try await writer()
     let result = try await MainActor.run { () -> Int? in
       #expect(Thread.isMainThread)
@@ -52,7 +52,7 @@ struct FileWriterTests {
     #expect(result == nil)
   }
 
-  @Test func aWriteDoesNotOvertakeAnOperationThatUsesTheFile() async throws {
+  @Test func `a write does not overtake an operation that uses the file`() async throws {
     let writer = try await writer()
     let (started, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let running = Task {
@@ -72,7 +72,7 @@ struct FileWriterTests {
     #expect(try await writer.run(.count) { $0.count } == 7)
   }
 
-  @Test func anOperationThatArrivesDuringAWriteInPlaceRunsAfterIt() async throws {
+  @Test func `an operation that arrives during a write in place runs after it`() async throws {
     let writer = try await writer()
     let isInPlace = Flag()
     let (started, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -103,7 +103,7 @@ struct FileWriterTests {
     #expect(isInPlace.isSet)
   }
 
-  @Test func aClosedWriterRefusesWritesInPlace() async throws {
+  @Test func `a closed writer refuses writes in place`() async throws {
     let writer = try await writer()
     await writer.stopReading()
     try await writer.close { _ in }
@@ -115,7 +115,7 @@ struct FileWriterTests {
     #expect(error?.code == .closed)
   }
 
-  @Test func manyTasksUseTheFileOneAfterAnother() async throws {
+  @Test func `many tasks use the file one after another`() async throws {
     let writer = try await writer()
     let inPlace = Locked(0)
     let count = 2_000

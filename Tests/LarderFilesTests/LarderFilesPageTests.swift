@@ -19,7 +19,7 @@ import Testing
   }
   // snippet.end
 
-  @Test func savesATextUnderALock() throws {
+  @Test func `saves a text under a lock`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     try save("old", at: "/text", in: disk)
     try save("new", at: "/text", in: disk)

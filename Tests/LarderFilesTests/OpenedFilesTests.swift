@@ -25,7 +25,7 @@ import Testing
     get throws { try opened.firstMismatch(in: fileSystem) }
   }
 
-  @Test func unmovedFilesMatch() throws {
+  @Test func `unmoved files match`() throws {
     #expect(try mismatch == nil)
     try [UInt8](repeating: 1, count: 3).withUnsafeBytes { try file.writeAll($0, at: 0) }
     try file.setPermissions(0o640)
@@ -34,7 +34,7 @@ import Testing
     #expect(try mismatch == nil, "content, permissions and times do not identify files")
   }
 
-  @Test(arguments: ["data", "lock"]) func aFileThatWasMovedRemovedOrReplacedIsFound(_ name: String) throws {
+  @Test(arguments: ["data", "lock"]) func `a file that was moved removed or replaced is found`(_ name: String) throws {
     let path = folder.path("store/\(name)")
     let role: OpenedFiles.Role = name == "lock" ? .lock : .data
     try fileSystem.rename(path, to: folder.path("aside"))
@@ -49,7 +49,7 @@ import Testing
     #expect(try mismatch == nil, "it is the same file again")
   }
 
-  @Test func aReplacedFolderIsFound() throws {
+  @Test func `a replaced folder is found`() throws {
     try fileSystem.rename(folder.path("store"), to: folder.path("old"))
     #expect(try mismatch?.isMissing == true)
     try fileSystem.createDirectory(at: folder.path("store"))
@@ -57,7 +57,7 @@ import Testing
     #expect(try mismatch == OpenedFiles.Mismatch(path: folder.path("store/data"), role: .data, isMissing: false))
   }
 
-  @Test mutating func filesCanBeAddedAgainAndRemoved() throws {
+  @Test mutating func `files can be added again and removed`() throws {
     let next = try fileSystem.open(folder.path("next"), .createNew)
     try fileSystem.rename(folder.path("next"), to: folder.path("store/data"))
     #expect(try mismatch?.role == .data)

@@ -10,7 +10,7 @@ import Testing
 
   init() throws { folder = try TemporaryFolder() }
 
-  @Test func opensForTheOperationsOfTheMode() throws {
+  @Test func `opens for the operations of the mode`() throws {
     let path = folder.path("file")
     #expect(throws: FileError(.open, path: path, errorNumber: ENOENT)) { try fileSystem.open(path, .read) }
     #expect(throws: FileError(.open, path: path, errorNumber: ENOENT)) { try fileSystem.open(path, .readWrite) }
@@ -28,7 +28,7 @@ import Testing
   }
 
   /// The last way on file systems with neither an exclusive renaming nor hard links.
-  @Test func aFileIsRenamedOverAnEmptyOneUnlessSomethingExists() throws {
+  @Test func `a file is renamed over an empty one unless something exists`() throws {
     let (path, newPath, folderPath) = (folder.path("file"), folder.path("new"), folder.path("folder"))
     try write("abc", to: try fileSystem.open(path, .createNew), at: 0)
     try fileSystem.createDirectory(at: folderPath)
@@ -46,7 +46,7 @@ import Testing
     #expect(try fileSystem.open(newPath, .read).readAll() == Array("abc".utf8))
   }
 
-  @Test func closingEndsEverythingAndIsIdempotent() throws {
+  @Test func `closing ends everything and is idempotent`() throws {
     let path = folder.path("file")
     let file = try fileSystem.open(path, .createIfMissing)
     try file.close()
@@ -60,7 +60,7 @@ import Testing
     #expect(throws: closed(.setPermissions)) { try file.setPermissions(0o600) }
   }
 
-  @Test func closingWhileOthersReadNeverTouchesAnotherFile() async throws {
+  @Test func `closing while others read never touches another file`() async throws {
     // Descriptors are reused immediately. A read that outlived the close would read from the other file.
     try folder.write(String(repeating: "a", count: 100), to: "a")
     try folder.write(String(repeating: "b", count: 100), to: "b")
@@ -92,7 +92,7 @@ import Testing
 
   #if os(Linux)
   /// A child process has copies of its parent's descriptors between fork and exec.
-  @Test(arguments: [true, false]) func aLockEndsEvenIfACopyOfItsDescriptorIsOpen(isReleased: Bool) throws {
+  @Test(arguments: [true, false]) func `a lock ends even if a copy of its descriptor is open`(isReleased: Bool) throws {
     let path = folder.path("lock")
     var copies: [Int32] = []
     defer { for copy in copies { close(copy) } }
@@ -111,7 +111,7 @@ import Testing
   }
   #endif
 
-  @Test func aLockExcludesEveryOtherOpening() throws {
+  @Test func `a lock excludes every other opening`() throws {
     let path = folder.path("lock")
     let lock = try #require(try FileLock.acquire(path, in: fileSystem))
     #expect(try FileLock.acquire(path, in: fileSystem) == nil)
@@ -137,13 +137,13 @@ import Testing
   }
 
   /// The names are so many that the system returns them in several full batches.
-  @Test func allNamesOfALargeDirectoryAreListed() throws {
+  @Test func `all names of a large directory are listed`() throws {
     let names = (0..<3000).map { String(repeating: "n", count: $0 % 90) + "\($0)" }
     for name in names { try folder.write("", to: name) }
     #expect(try fileSystem.contentsOfDirectory(at: folder.path).sorted() == names.sorted())
   }
 
-  @Test func namesAppearAndDisappear() throws {
+  @Test func `names appear and disappear`() throws {
     try folder.write("1", to: "one")
     try folder.write("2", to: "two")
     try fileSystem.rename(folder.path("one"), to: folder.path("two"))
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func theIdentityMatchesTheAttributes() throws {
+  @Test func `the identity matches the attributes`() throws {
     let path = folder.path("file")
     try fileSystem.open(path, .createNew).close()
     try FileManager.default.createSymbolicLink(atPath: folder.path("symbolic"), withDestinationPath: "file")
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func attributesDescribeAFile() throws {
+  @Test func `attributes describe a file`() throws {
     try folder.write("12345", to: "file")
     let path = folder.path("file")
     let attributes = try #require(try fileSystem.attributes(at: path))
@@ -200,7 +200,7 @@ import Testing
     }
   }
 
-  @Test func canonicalPathsFollowDanglingLinks() throws {
+  @Test func `canonical paths follow dangling links`() throws {
     let manager = FileManager.default
     let real = try fileSystem.canonicalPath(of: folder.path)
     try folder.write("", to: "file")
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func createsPrivateDirectories() throws {
+  @Test func `creates private directories`() throws {
     let path = folder.path("a/b/c")
     try fileSystem.createDirectories(at: path)
     try fileSystem.createDirectories(at: path)
@@ -231,7 +231,7 @@ import Testing
     }
   }
 
-  @Test func openingAPipeDoesNotWait() throws {
+  @Test func `opening a pipe does not wait`() throws {
     let path = folder.path("pipe")
     try #require(mkfifo(path, 0o600) == 0)
     let pipe = try fileSystem.open(path, .read)
@@ -240,7 +240,7 @@ import Testing
 
   @Test(arguments: [
     ("/a/b", "/a", "b"), ("/a", "/", "a"), ("a", ".", "a"), ("a/b/", "a", "b"), ("/", "/", ""), ("./a", ".", "a"),
-  ]) func pathsAreSplit(_ path: String, _ directory: String, _ name: String) {
+  ]) func `paths are split`(_ path: String, _ directory: String, _ name: String) {
     #expect(FilePaths.split(path) == (directory, name))
   }
 

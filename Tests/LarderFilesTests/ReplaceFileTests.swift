@@ -7,7 +7,7 @@ import Testing
 @Suite struct ReplaceFileTests {
   struct Unwilling: Error {}
 
-  @Test func replacesAllOrNothing() throws {
+  @Test func `replaces all or nothing`() throws {
     let folder = try TemporaryFolder()
     let fileSystem = POSIXFileSystem()
     let path = folder.path("file")
@@ -28,7 +28,7 @@ import Testing
     #expect(try folder.names == ["file"], "the temporary file is gone")
   }
 
-  @Test func writesPiecesOfEverySizeInOrder() throws {
+  @Test func `writes pieces of every size in order`() throws {
     let folder = try TemporaryFolder()
     let pieces = [0, 1, 65_535, 1, 1, 65_536, 65_537, 200_000, 3].enumerated().map { index, size in
       [UInt8](repeating: UInt8(index), count: size)
@@ -43,7 +43,7 @@ import Testing
     #expect(count == Int64(content.count))
   }
 
-  @Test func removesOnlyItsOwnTemporaryFiles() throws {
+  @Test func `removes only its own temporary files`() throws {
     let folder = try TemporaryFolder()
     let others = [
       "file", "file.larder-tmp-", "file.larder-tmp-0123", "file.larder-tmp-0123456789abcdeg", "file.tmp",
@@ -56,7 +56,7 @@ import Testing
     #expect(try folder.names == others.sorted())
   }
 
-  @Test func powerLossLeavesOneWholeVersion() throws {
+  @Test func `power loss leaves one whole version`() throws {
     for operation in 1...12 {
       for seed in 0..<60 as Range<UInt64> {
         let disk = SimulatedFileSystem(seed: seed)
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func aFullDiskThrowsAndLeavesTheOldFile() throws {
+  @Test func `a full disk throws and leaves the old file`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place(Array("old".utf8), at: "/file")
     disk.capacity = 1_000

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct ReplacedFileWatchTests {
-  @Test func looksOnceInAnInterval() throws {
+  @Test func `looks once in an interval`() throws {
     let folder = try TemporaryFolder()
     let fileSystem = POSIXFileSystem()
     try folder.write("one", to: "file")
@@ -23,7 +23,7 @@ import Testing
     #expect(try file.size() == 3)
   }
 
-  @Test func aMissingFileIsNotReplaced() throws {
+  @Test func `a missing file is not replaced`() throws {
     let folder = try TemporaryFolder()
     try folder.write("one", to: "file")
     let file = try POSIXFileSystem().open(folder.path("file"), .read)
@@ -40,7 +40,7 @@ import Testing
     #expect(try watch.isReplaced())
   }
 
-  @Test func theClockOfTheSystemAdvances() throws {
+  @Test func `the clock of the system advances`() throws {
     let start = ReplacedFileWatch.coarseTime
     while ReplacedFileWatch.coarseTime == start { sched_yield() }
     #expect(ReplacedFileWatch.coarseTime > start)

@@ -23,7 +23,7 @@ import Glibc
     folder = try TemporaryFolder()
   }
 
-  @Test func readersShareALockAndKeepWritersOut() throws {
+  @Test func `readers share a lock and keep writers out`() throws {
     let path = folder.path("lock")
     let writer = try #require(try FileLock.acquire(path, in: fileSystem))
     #expect(try FileLock.acquire(path, .shared, in: fileSystem) == nil)
@@ -34,13 +34,13 @@ import Glibc
     #expect(try FileLock.acquire(path, in: fileSystem) != nil)
   }
 
-  @Test func aReaderCreatesNoLock() throws {
+  @Test func `a reader creates no lock`() throws {
     let error = #expect(throws: FileError.self) { try FileLock.acquire(folder.path("lock"), .shared, in: fileSystem) }
     #expect(error?.errorNumber == ENOENT)
     #expect(try folder.names == [])
   }
 
-  @Test func aLockReplacedDuringItsAcquisitionIsAcquiredAgain() throws {
+  @Test func `a lock replaced during its acquisition is acquired again`() throws {
     // The first file is replaced before its lock is examined. The lock on the file at the path counts.
     let disk = SimulatedFileSystem(seed: 1)
     let moving = MovingFileSystem(base: disk, path: "/lock")
@@ -49,7 +49,7 @@ import Glibc
     #expect(moving.moves == 1)
   }
 
-  @Test func aLockFileGetsThePermissionsOfItsData() throws {
+  @Test func `a lock file gets the permissions of its data`() throws {
     try folder.write("", to: "data")
     try FileManager.default.setAttributes([.posixPermissions: 0o644], ofItemAtPath: folder.path("data"))
     let guarded = try fileSystem.attributes(at: folder.path("data"))
@@ -59,7 +59,7 @@ import Glibc
     #expect(try fileSystem.attributes(at: folder.path("other"))?.permissions == 0o600)
   }
 
-  @Test func creatingAFileDuringThePathResolutionCausesNoError() async throws {
+  @Test func `creating a file during the path resolution causes no error`() async throws {
     let path = folder.path("data")
     let end = ContinuousClock.now + .milliseconds(300)
     try await withThrowingTaskGroup { group in
@@ -77,7 +77,7 @@ import Glibc
   }
 
   @Test(.enabled(if: geteuid() == 0, "changing the owner of a file takes root"))
-  func rootKeepsTheOwnerOfAFile() throws {
+  func `root keeps the owner of a file`() throws {
     try folder.write("old", to: "data")
     let owner = FileAttributes.Owner(user: 4321, group: 1234)
     let old = try fileSystem.open(folder.path("data"), .readWrite)
@@ -92,7 +92,7 @@ import Glibc
     #expect(try fileSystem.attributes(at: folder.path("lock"))?.owner == owner)
   }
 
-  @Test func timesCanBeSet() throws {
+  @Test func `times can be set`() throws {
     let file = try fileSystem.open(folder.path("data"), .createNew)
     try file.setModificationTime(1_700_000_000_000_000_000)
     #expect(try fileSystem.attributes(at: folder.path("data"))?.modificationTime == 1_700_000_000_000_000_000)
@@ -100,7 +100,7 @@ import Glibc
 
   #if os(Linux)
   @Test(.enabled(if: geteuid() == 0, "mounting a file takes root"), arguments: ["data", "with space", "a\\b\tc"])
-  func aMountedFileIsDetected(_ name: String) throws {
+  func `a mounted file is detected`(_ name: String) throws {
     let path = folder.path(name)
     try folder.write("inside", to: name)
     try folder.write("outside", to: "source")

@@ -26,13 +26,13 @@ import Testing
   }
 
   /// Another program opens the copy as soon as it has its name, and creates a lock file before the one of the copy is there.
-  @Test func anEmptyCompanionGivesWayToThatOfAProgram() throws {
+  @Test func `an empty companion gives way to that of a program`() throws {
     try write(companion: "")
     #expect(try folder.names.sorted() == ["copy", "copy-lock"])
     #expect(try folder.text("copy-lock") == "opened")
   }
 
-  @Test func aCompanionThatCannotBePlacedLeavesTheOutcomeUnknown() throws {
+  @Test func `a companion that cannot be placed leaves the outcome unknown`() throws {
     let error = expectStoreError(.ioFailed) { try write(companion: "changes") }
     #expect(error?.outcome == .unknown)
     #expect(error?.message.contains("is in place") == true)
@@ -41,7 +41,9 @@ import Testing
   }
 
   /// Some file systems on a network or in user space cannot lock files.
-  @Test(arguments: [ENOLCK, ENOSYS, EOPNOTSUPP]) func aFileSystemWithoutLocksHoldsCopies(errorNumber: Int32) throws {
+  @Test(arguments: [ENOLCK, ENOSYS, EOPNOTSUPP]) func `a file system without locks holds copies`(errorNumber: Int32)
+    throws
+  {
     let fileSystem = LocklessFileSystem(errorNumber: errorNumber)
     let killed = try StoreCopy(StoreFileSet(at: folder.path("killed")), store: "store", in: fileSystem)
     // A process that can lock files takes nothing from one that cannot.
@@ -59,7 +61,7 @@ import Testing
     #expect(try folder.names.sorted() == ["copy LocklessFileSystem", "copy POSIXFileSystem", "killed"])
   }
 
-  @Test func anotherErrorOfTheLockIsReported() throws {
+  @Test func `another error of the lock is reported`() throws {
     let error = expectStoreError(.ioFailed) {
       try StoreCopy(files, store: "store", in: LocklessFileSystem(errorNumber: EIO))
     }

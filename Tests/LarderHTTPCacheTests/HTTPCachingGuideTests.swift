@@ -53,14 +53,14 @@ import Testing
     try await store.close()
   }
 
-  @Test func aCacheInAStore() async throws {
+  @Test func `a cache in a store`() async throws {
     let folder = try TemporaryFolder()
     try await get(in: folder.path)
     #expect(received.withLock { $0 } == Array("Hello".utf8))
     #expect(client.count.withLock { $0 } == 1)
   }
 
-  @Test func policiesHooksAndInvalidation() async throws {
+  @Test func `policies hooks and invalidation`() async throws {
     var configuration = HTTPCacheConfiguration.private
     // snippet.what-is-stored
     configuration.willStore = { request, response in
@@ -96,7 +96,7 @@ import Testing
     await running.value
   }
 
-  @Test func partitionsKeepUsersApart() async throws {
+  @Test func `partitions keep users apart`() async throws {
     let cache = try await HTTPCache(MemoryStore<[UInt8]>(), configuration: .private)
     for account in ["ada", "bob"] {
       // snippet.private-or-shared
@@ -108,7 +108,7 @@ import Testing
     #expect(client.count.withLock { $0 } == 2)
   }
 
-  @Test func anInspectorListsResponses() async throws {
+  @Test func `an inspector lists responses`() async throws {
     let store = MemoryStore<[UInt8]>()
     let cache = try await HTTPCache(store, configuration: .private)
     for _ in 0..<2 {

@@ -13,7 +13,7 @@ import Testing
 
   private let base = MemoryStore<[UInt8]>()
 
-  @Test func aDamagedListIsReportedAndRepaired() async throws {
+  @Test func `a damaged list is reported and repaired`() async throws {
     let notes = try await openNotes(base)
     for number in 1...3 { try await notes.setValue(Note(title: "\(number)", tags: ["x"]), forKey: "\(number)") }
     let list = try #require(try base.value(forKey: "i/e2"))
@@ -38,7 +38,7 @@ import Testing
   }
 
   /// A rebuild removes entries that the program with the mistake has added for a value that it read in another way.
-  @Test func aRebuildReplacesTheEntriesOfAnotherProgram() async throws {
+  @Test func `a rebuild replaces the entries of another program`() async throws {
     try await base.indexed(by: [], codec: .json(Plain.self)).setValue(Plain(title: "t0"), forKey: "1000")
     let shouting = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title.uppercased()]] }
     let mistaken = try await base.indexed(by: [shouting], codec: .json())
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The other program writes the same value between the reading and the commit of the rebuild.
-  @Test func aRebuildLeavesTheEntriesOfAConcurrentWriter() async throws {
+  @Test func `a rebuild leaves the entries of a concurrent writer`() async throws {
     try await base.indexed(by: [], codec: .json(Plain.self)).setValue(Plain(title: "t0"), forKey: "1000")
     let shouting = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title.uppercased()]] }
     let index = StoreIndex<Plain>("title", isUnique: true) { _, value in [[value.title]] }
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// Another program drops all index entries after a rebuild has read the last value.
-  @Test func aRebuildThatIsOvertakenByAnotherOneReadsAllValuesAgain() async throws {
+  @Test func `a rebuild that is overtaken by another one reads all values again`() async throws {
     try await openNotes(base, by: []).apply([.set("1", Note(title: "a", tags: ["x"])), .set("2", Note(title: "b"))])
     let faulty = base.faulty()
     let notes = try await openNotes(faulty)

@@ -7,7 +7,7 @@ import Testing
 
 /// Random writes, after which indexes and values agree.
 @Suite struct IndexHistoryTests {
-  @Test func randomHistoriesAgreeWithAModel() async throws {
+  @Test func `random histories agree with a model`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "index histories")
     for round in 0..<ConformanceSuite.roundsOfProcess * 4 {
@@ -63,7 +63,7 @@ import Testing
   }
 
   /// Two objects over one base, as in two processes, with writes that overlap and fail.
-  @Test func concurrentWritersOfTwoProgramsNeverDivide() async throws {
+  @Test func `concurrent writers of two programs never divide`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "concurrent index writers")
     let faults: [(StoreFault, StoreOperation?, Double)] = [
@@ -97,7 +97,7 @@ import Testing
   }
 
   /// Concurrent histories on two objects have an explanation as a sequence of writes, removals of ranges included.
-  @Test func twoProgramsAreOneStore() async throws {
+  @Test func `two programs are one store`() async throws {
     let trial = HistoryTrial("two IndexedStores over one base", lacking: .persistence) { _ in
       var plan = FaultPlan()
       plan.schedule(.yields(upTo: 2), probability: 1)

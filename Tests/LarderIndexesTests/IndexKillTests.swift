@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func valuesAndIndexesOutliveKilledProcesses() async throws {
+  @Test func `values and indexes outlive killed processes`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed index writers")
     let folder = try TemporaryFolder()

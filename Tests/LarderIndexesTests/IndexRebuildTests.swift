@@ -17,7 +17,7 @@ import Testing
 
   private static let byLength = StoreIndex<Note>("tag", version: 2) { _, note in note.tags.map { [$0.count] } }
 
-  @Test func aNewIndexIsCompleteAfterARebuild() async throws {
+  @Test func `a new index is complete after a rebuild`() async throws {
     let base = MemoryStore<[UInt8]>()
     try await IndexRebuildTests.notes(in: base)
     let notes = try await openNotes(base)
@@ -40,7 +40,7 @@ import Testing
   }
 
   /// Every call of a rebuild fails once, and the next run continues.
-  @Test func aRebuildContinuesWhereItFailed() async throws {
+  @Test func `a rebuild continues where it failed`() async throws {
     let whole = try await IndexRebuildTests.rebuild(failingAt: nil)
     for number in 1...whole.operationCount {
       for moment in [StoreFault.Moment.before, .after] {
@@ -83,7 +83,7 @@ import Testing
     return (count, report.entryCount)
   }
 
-  @Test func writersGoOnDuringRebuilds() async throws {
+  @Test func `writers go on during rebuilds`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "writers during rebuilds")
     for round in 0..<max(1, ConformanceSuite.roundsOfProcess / 4) {
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func twoNotesWithOneTitlePreventAUniqueIndex() async throws {
+  @Test func `two notes with one title prevent a unique index`() async throws {
     let base = MemoryStore<[UInt8]>()
     try await IndexRebuildTests.notes(in: base, count: 140)
     let tagged = try await openNotes(base, by: [Note.byTag])
@@ -139,7 +139,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func anEntryThatCannotBeIndexedKeepsItsIndexIncomplete() async throws {
+  @Test func `an entry that cannot be indexed keeps its index incomplete`() async throws {
     let base = MemoryStore<[UInt8]>()
     let plain = try await openNotes(base, by: [])
     let long = String(repeating: "x", count: 600)
@@ -159,7 +159,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func aProgramWithOtherIndexesDoesNotWrite() async throws {
+  @Test func `a program with other indexes does not write`() async throws {
     let base = MemoryStore<[UInt8]>()
     let old = try await openNotes(base, by: [Note.byTag])
     try await old.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
@@ -187,7 +187,7 @@ import Testing
     try await again.expectConsistent()
   }
 
-  @Test func aWriteThatBeganBeforeAnIndexExistedIsNotCommitted() async throws {
+  @Test func `a write that began before an index existed is not committed`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let old = try await openNotes(base, by: [Note.byTag])
     try await old.setValue(Note(title: "a"), forKey: "1")
@@ -202,7 +202,7 @@ import Testing
     try await new.expectConsistent()
   }
 
-  @Test func indexesOfAnEmptyStoreAreComplete() async throws {
+  @Test func `indexes of an empty store are complete`() async throws {
     let base = MemoryStore<[UInt8]>()
     let notes = try await openNotes(base)
     #expect(try await notes.incompleteIndexes() == [])
@@ -214,7 +214,7 @@ import Testing
     #expect(try await changed.incompleteIndexes() == [])
   }
 
-  @Test func indexesAreRebuiltFromScratch() async throws {
+  @Test func `indexes are rebuilt from scratch`() async throws {
     let base = MemoryStore<[UInt8]>()
     try await IndexRebuildTests.notes(in: base)
     let notes = try await openNotes(base)
@@ -237,7 +237,7 @@ import Testing
     try await other.expectConsistent()
   }
 
-  @Test func aCatalogOfANewerVersionIsRefused() async throws {
+  @Test func `a catalog of a newer version is refused`() async throws {
     let base = MemoryStore<[UInt8]>()
     try base.apply([.set("i/catalog", Array(#"{"format":4,"indexes":"unknown"}"#.utf8))])
     await expectStoreError(.versionMismatch) { try await openNotes(base) }
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func aDamagedIndexEntryIsReported() async throws {
+  @Test func `a damaged index entry is reported`() async throws {
     let base = MemoryStore<[UInt8]>()
     let notes = try await openNotes(base)
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")

@@ -10,7 +10,7 @@ import Testing
 @Suite struct IndexTransactionTests {
   private let base = MemoryStore<[UInt8]>()
 
-  @Test func valuesAndIndexesChangeTogether() async throws {
+  @Test func `values and indexes change together`() async throws {
     let notes = try await openNotes(base)
     let counts = base.typed(Int.self, prefix: "count/", codec: .json())
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
@@ -28,7 +28,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func aDiscardedTransactionLeavesTheIndexes() async throws {
+  @Test func `a discarded transaction leaves the indexes`() async throws {
     let notes = try await openNotes(base)
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
     let before = try base.entries(in: .all, limit: .max, order: .ascending).map(\.value)
@@ -38,7 +38,7 @@ import Testing
     #expect(try base.entries(in: .all, limit: .max, order: .ascending).map(\.value) == before)
   }
 
-  @Test func uniqueKeysAreCheckedAtTheEnd() async throws {
+  @Test func `unique keys are checked at the end`() async throws {
     let notes = try await openNotes(base, by: [Note.byTag, Note.byTitle])
     try await notes.apply([.set("1", Note(title: "a")), .set("2", Note(title: "b"))])
     // Two entries exchange theirs.
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// The plain write and the transaction change the same entry in turn.
-  @Test func writesBesideATransactionRunItAgain() async throws {
+  @Test func `writes beside a transaction run it again`() async throws {
     let notes = try await openNotes(base)
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
     var attempts = 0
@@ -84,7 +84,7 @@ import Testing
   }
 
   /// The transaction inserts into the range while its keys are being read.
-  @Test func anInsertionStopsTheRemovalOfARange() async throws {
+  @Test func `an insertion stops the removal of a range`() async throws {
     let faulty = base.faulty()
     let notes = try await openNotes(faulty)
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
@@ -104,7 +104,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func otherDefinitionsAreRefused() async throws {
+  @Test func `other definitions are refused`() async throws {
     let notes = try await openNotes(base, by: [Note.byTag])
     _ = try await openNotes(base, by: [Note.byTag, Note.byTitle])
     await expectStoreError(.versionMismatch) {
@@ -114,7 +114,7 @@ import Testing
     #expect(try await base.transaction { tx in .commit(try await tx.contains("1", in: notes)) } == false)
   }
 
-  @Test func twoObjectsForTheSameIndexesAreRefused() async throws {
+  @Test func `two objects for the same indexes are refused`() async throws {
     let (first, second) = (try await openNotes(base), try await openNotes(base))
     await expectStoreError(.invalidArgument) {
       try await base.transaction { tx in

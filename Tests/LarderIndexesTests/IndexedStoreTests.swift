@@ -8,7 +8,7 @@ import Testing
 @testable import LarderIndexes
 
 @Suite struct IndexedStoreTests {
-  @Test func notesWithATagAreFoundNewestFirst() async throws {
+  @Test func `notes with a tag are found newest first`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     try await notes.setValue(Note(title: "a", tags: ["swift", "ios"], created: 1), forKey: "1")
     try await notes.setValue(Note(title: "b", tags: ["swift"], created: 3), forKey: "2")
@@ -31,7 +31,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func entriesWithEqualIndexKeysAreInTheOrderOfTheirKeys() async throws {
+  @Test func `entries with equal index keys are in the order of their keys`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag])
     // A key that looks like the end of another index key, and keys with bytes that the encoding escapes.
     let keys: [StoreKey] = ["a", "a\0", "a\0b", "b", StoreKey(bytes: [0]), StoreKey(bytes: [0, 0xFF]), "\u{2}b\0"]
@@ -42,7 +42,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func aWalkOverPagesShowsEachEntryOnce() async throws {
+  @Test func `a walk over pages shows each entry once`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag])
     for number in 0..<10 {
       let tags = number == 4 ? ["other"] : ["x"]
@@ -71,7 +71,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await notes.page(where: Note.byTag, size: 0) }
   }
 
-  @Test func aCursorBelongsToItsQuery() async throws {
+  @Test func `a cursor belongs to its query`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag, Note.byTitle])
     for number in 0..<4 {
       try await notes.setValue(Note(title: "\(number)", tags: ["x", "y"], created: 0), forKey: StoreKey("\(number)"))
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func aQueryRefusesArgumentsThatItCannotServe() async throws {
+  @Test func `a query refuses arguments that it cannot serve`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>(), by: [Note.byTag])
     await expectStoreError(.invalidArgument) {
       try await notes.page(where: Note.byTag, order: .ascending, after: PageCursor(after: "x", order: .descending))
@@ -101,7 +101,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await notes.entries(where: Note.byTitle, limit: 1) }
   }
 
-  @Test func anEntryThatChangesDuringAQueryIsOmitted() async throws {
+  @Test func `an entry that changes during a query is omitted`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let notes = try await openNotes(base)
     for number in 0..<6 {
@@ -124,7 +124,7 @@ import Testing
   }
 
   /// A removed range is empty, also if another program adds an entry to it between the reading and the commit.
-  @Test func anEntryThatIsAddedToARemovedRangeIsRemoved() async throws {
+  @Test func `an entry that is added to a removed range is removed`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let notes = try await openNotes(base)
     try await notes.apply([.set("a", Note(title: "a", tags: ["x"])), .set("z", Note(title: "z", tags: ["x"]))])
@@ -143,7 +143,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func aTitleBelongsToOneNote() async throws {
+  @Test func `a title belongs to one note`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     try await notes.apply([
       .set("1", Note(title: "a", tags: ["x"])), .set("2", Note(title: "b")), .set("3", Note(title: "c")),
@@ -171,7 +171,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func theLastChangeOfAKeyInABatchCounts() async throws {
+  @Test func `the last change of a key in a batch counts`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     for number in 1...3 { try await notes.setValue(Note(title: "\(number)", tags: ["old"]), forKey: "\(number)") }
     try await notes.apply([
@@ -190,7 +190,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func anIndexKeyThatDoesNotFitIsRefused() async throws {
+  @Test func `an index key that does not fit is refused`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     try await notes.setValue(Note(title: "a"), forKey: "1")
     let long = String(repeating: "x", count: 600)
@@ -206,7 +206,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func aDamagedValueLeavesNoIndexEntries() async throws {
+  @Test func `a damaged value leaves no index entries`() async throws {
     let base = MemoryStore<[UInt8]>()
     let notes = try await openNotes(base)
     for number in 1...4 {
@@ -223,7 +223,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func namesAndPrefixesAreChecked() async throws {
+  @Test func `names and prefixes are checked`() async throws {
     let base = MemoryStore<[UInt8]>()
     await expectStoreError(.invalidArgument) { try await openNotes(base, by: [Note.byTag, Note.byTag]) }
     for prefixes in [("", "i/"), ("v/", ""), ("n/", "n/i/"), ("n/v/", "n/"), ("n/", "n/")] as [(StoreKey, StoreKey)] {
@@ -235,7 +235,7 @@ import Testing
     #expect(try base.count(in: .all) == 0)
   }
 
-  @Test func twoIndexedStoresShareABase() async throws {
+  @Test func `two indexed stores share a base`() async throws {
     let base = MemoryStore<[UInt8]>()
     let work = try await base.indexed(
       by: [Note.byTag], codec: .json(Note.self), valuePrefix: "work/v", indexPrefix: "work/i")
@@ -250,7 +250,7 @@ import Testing
   }
 
   /// An indexed store of bytes below another one, which another program changes between the reading and the commit.
-  @Test func anIndexedStoreOverAnotherOneStartsAgain() async throws {
+  @Test func `an indexed store over another one starts again`() async throws {
     let byCount = StoreIndex<[UInt8]>("count") { _, bytes in [[bytes.count]] }
     let inner = try await MemoryStore<[UInt8]>().indexed(by: [byCount], codec: .raw)
     let base = inner.faulty()
@@ -276,7 +276,7 @@ import Testing
   }
 
   /// The catalog is compared in every commit, but written only when it changes.
-  @Test func onlyChangedEntriesAreWritten() async throws {
+  @Test func `only changed entries are written`() async throws {
     let location = try ConformanceLocation()
     let base = try await LMDBStore<[UInt8]>(path: location.path("notes"), codec: .raw)
     let notes = try await openNotes(base, by: [Note.byTag])
@@ -295,7 +295,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func aRangeOfIndexKeysNeedsBoundsOfComponents() async throws {
+  @Test func `a range of index keys needs bounds of components`() async throws {
     let notes = try await openNotes(MemoryStore<[UInt8]>())
     try await notes.setValue(Note(title: "a", tags: ["swift"]), forKey: "1")
     for range: KeyRange in [.prefix("swift"), "a"..<"z", "swift"..., ..<"swift", .only("swift")] {
@@ -312,7 +312,7 @@ import Testing
   }
 
   /// A store of values becomes an indexed one.
-  @Test func valuesOfATypedViewAreAdopted() async throws {
+  @Test func `values of a typed view are adopted`() async throws {
     let base = MemoryStore<[UInt8]>()
     let plain = base.typed(Note.self, prefix: "note/", codec: .json())
     try await plain.setValue(Note(title: "a", tags: ["x"]), forKey: "1")
@@ -325,7 +325,7 @@ import Testing
     #expect(try await plain["1"] == Note(title: "a", tags: ["x"]))
   }
 
-  @Test func errorsOfTheBaseNameKeysOfTheStore() async throws {
+  @Test func `errors of the base name keys of the store`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let notes = try await openNotes(base)
     base.schedule(.error(.full), on: .update)

@@ -22,7 +22,7 @@ import Testing
   private let start = Date(timeIntervalSince1970: 1_767_225_600)
   private let end = Date(timeIntervalSince1970: 1_769_904_000)
 
-  @Test func notesByTag() async throws {
+  @Test func `notes by tag`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
 
@@ -95,7 +95,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func verificationAndRepair() async throws {
+  @Test func `verification and repair`() async throws {
     let byTag = StoreIndex<Note>("tag") { _, note in note.tags.map { [$0, note.created] } }
     let bytes = MemoryStore<[UInt8]>()
     let notes = try await bytes.indexed(by: [byTag], codec: .json(Note.self))
@@ -123,7 +123,7 @@ import Testing
     #expect(try await notes.verifyIndexes().findings.isEmpty)
   }
 
-  @Test func theSampleMovesANote() async throws {
+  @Test func `the sample moves a note`() async throws {
     let location = try ConformanceLocation()
     let library = try await NoteLibrary(path: location.path("notes"))
     for number in 0..<30 {
@@ -147,7 +147,7 @@ import Testing
   }
 
   /// The records of the article about the format.
-  @Test func theFormatIsAsDescribed() async throws {
+  @Test func `the format is as described`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let old = StoreIndex<String>("tag") { _, text in [[text]] }
     let byTag = StoreIndex<String>("tag", version: 2) { _, text in [[text, text.count]] }

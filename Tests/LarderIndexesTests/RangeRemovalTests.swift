@@ -19,7 +19,7 @@ import Testing
     return removal
   }
 
-  @Test func insertionsOutsideTheRangeDoNotDelayARemoval() async throws {
+  @Test func `insertions outside the range do not delay a removal`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let other = try await openNotes(base.base)
     for number in 0..<5 { try await other.setValue(Note(title: "\(number)", tags: ["x"]), forKey: "a\(number)") }
@@ -37,7 +37,7 @@ import Testing
   }
 
   /// Each attempt finds one more entry, until no entry is added.
-  @Test func aRemovalStartsAgainAfterAnInsertionIntoItsRange() async throws {
+  @Test func `a removal starts again after an insertion into its range`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let other = try await openNotes(base.base)
     try await other.apply([.set("a", Note(title: "a", tags: ["x"])), .set("z", Note(title: "z"))])
@@ -54,7 +54,7 @@ import Testing
     try await other.expectConsistent()
   }
 
-  @Test func removalsOfTwoProgramsDoNotDelayEachOther() async throws {
+  @Test func `removals of two programs do not delay each other`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let other = try await openNotes(base.base)
     try await other.apply([
@@ -71,7 +71,7 @@ import Testing
   }
 
   /// A program ends after an announcement.
-  @Test func anAnnouncementThatIsLeftHasNoEffect() async throws {
+  @Test func `an announcement that is left has no effect`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let notes = try await openNotes(base)
     try await notes.setValue(Note(title: "a", tags: ["x"]), forKey: "a")
@@ -97,7 +97,7 @@ import Testing
     try await notes.expectConsistent()
   }
 
-  @Test func anAnnouncementCoversItsRanges() throws {
+  @Test func `an announcement covers its ranges`() throws {
     #expect(AnnouncedRemoval(of: []) == nil)
     let several = try #require(AnnouncedRemoval(of: ["b"..<"c", "e"..<"f"]))
     for key: StoreKey in ["b", "bz", "e", "ez"] { #expect(several.contains(key)) }

@@ -13,7 +13,7 @@ private func storedKey(_ key: StoreKey) -> StoreKey { StoreKey(bytes: Array("v/"
   private static func tags(version: Int) -> StoreIndex<Note> { StoreIndex("tag", version: version, keys: Note.tagKeys) }
 
   /// Every operation of a rebuild fails once, and a program that can decode all values completes it.
-  @Test func aRebuildWithUndecodableValuesContinuesWhereItFailed() async throws {
+  @Test func `a rebuild with undecodable values continues where it failed`() async throws {
     let count = try await Self.rebuild(failingAt: nil)
     for number in 1...count {
       for moment in [StoreFault.Moment.before, .after] { _ = try await Self.rebuild(failingAt: (number, moment)) }
@@ -64,7 +64,7 @@ private func storedKey(_ key: StoreKey) -> StoreKey { StoreKey(bytes: Array("v/"
   }
 
   /// Two programs rebuild and write, and values are damaged in between, without the knowledge of either.
-  @Test func writersAndRebuildsAgreeAboutDamagedValues() async throws {
+  @Test func `writers and rebuilds agree about damaged values`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "damaged values")
     for round in 0..<ConformanceSuite.roundsOfProcess {

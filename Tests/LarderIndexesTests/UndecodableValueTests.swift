@@ -50,7 +50,7 @@ import Testing
 
   // MARK: Mistakes in the program
 
-  @Test func aProgramThatCanDecodeNothingCompletesNoIndex() async throws {
+  @Test func `a program that can decode nothing completes no index`() async throws {
     try await storePlainValues(count: 1000, isIndexed: true)
     let broken = try await openBroken()
     let before = try base.entries(in: .all, limit: .max, order: .ascending).map(\.value)
@@ -69,7 +69,7 @@ import Testing
     #expect(try await fixed.verifyIndexes() == VerificationReport(entryCount: 1000))
   }
 
-  @Test func aUniqueIndexRefusesADuplicateAfterTheMistake() async throws {
+  @Test func `a unique index refuses a duplicate after the mistake`() async throws {
     try await storePlainValues(count: 500, isIndexed: false)
     await expectStoreError(.undecodable) { try await openBroken().rebuildIndexes() }
     let fixed = try await openFixed()
@@ -79,7 +79,7 @@ import Testing
   }
 
   /// The first values that can be decoded are far behind.
-  @Test func aSingleValueIsEnoughForARebuild() async throws {
+  @Test func `a single value is enough for a rebuild`() async throws {
     try await storePlainValues(count: 400, isIndexed: false)
     let last = Array(#"{"title":"last","tag":"x"}"#.utf8)
     try base.apply([.set("v/z", last)])
@@ -88,7 +88,7 @@ import Testing
     #expect(try base.count(in: .prefix("i/u")) == 400)
   }
 
-  @Test func aValueOfANewerVersionStopsARebuild() async throws {
+  @Test func `a value of a newer version stops a rebuild`() async throws {
     let json = JSONCodec<Plain>()
     let index = StoreIndex<Plain>("title") { _, value in [[value.title]] }
     let newer = base.typed(Plain.self, prefix: "v/", codec: try json.versioned(2, ValueMigration(from: 1, json) { $0 }))
@@ -112,7 +112,7 @@ import Testing
     try base.apply(ChangeBatch(changes))
   }
 
-  @Test func undecodableValuesAreRememberedUntilTheyCanBeDecoded() async throws {
+  @Test func `undecodable values are remembered until they can be decoded`() async throws {
     try await storeMixedValues(count: 600)
     let keys = stride(from: 1000, to: 1600, by: 2).map { StoreKey("\($0)") }
     let report = try await openBroken().rebuildIndexes()
@@ -136,7 +136,7 @@ import Testing
     for record: StoreKey in ["i/u", "i/progress"] { #expect(try base.count(in: .prefix(record)) == 0) }
   }
 
-  @Test func aUniqueIndexThatLacksKeysAcceptsNoNewOnes() async throws {
+  @Test func `a unique index that lacks keys accepts no new ones`() async throws {
     try await storeMixedValues(count: 10)
     // The index of titles is new, so that it lacks those of the even numbers.
     let unique = StoreIndex<Broken>("title", version: 2, isUnique: true) { _, value in [[value.title]] }
@@ -175,7 +175,7 @@ import Testing
   }
 
   /// Another program remembers a value between the planning and the commit of an addition.
-  @Test func anAdditionIsPlannedAgainAfterAValueWasRemembered() async throws {
+  @Test func `an addition is planned again after a value was remembered`() async throws {
     let faulty = base.faulty()
     let plain = try await openNotes(base, by: [])
     try await plain.apply([.set("1", Note(title: "a")), .set("2", Note(title: "b"))])
@@ -192,7 +192,7 @@ import Testing
 
   /// The rebuild finds another undecodable value between the planning and the commit of a batch that replaces the only one
   /// that was known.
-  @Test func aReplacementIsPlannedAgainAfterAnotherValueWasRemembered() async throws {
+  @Test func `a replacement is planned again after another value was remembered`() async throws {
     let plain = try await openNotes(base, by: [])
     let keys = (0..<200).map { StoreKey("\(1000 + $0)") }
     try await plain.apply(ChangeBatch(keys.indices.map { .set(keys[$0], Note(title: "\($0)")) }))
@@ -242,7 +242,7 @@ import Testing
 
   /// The values were indexed before they were damaged, in complete indexes or in incomplete ones.
   @Test(arguments: Write.allCases, [false, true])
-  private func aWriteOverADamagedValueLeavesNoIndexEntries(_ write: Write, isIncomplete: Bool) async throws {
+  private func `a write over a damaged value leaves no index entries`(_ write: Write, isIncomplete: Bool) async throws {
     let indexes = [Note.byTag, Note.byTitle]
     var notes = try await openNotes(base, by: indexes)
     for number in 1...5 {
@@ -267,7 +267,7 @@ import Testing
   }
 
   /// The number of entries that a write over an undecodable value reads.
-  @Test func aWriteOverADamagedValueReadsNoOtherEntries() async throws {
+  @Test func `a write over a damaged value reads no other entries`() async throws {
     var readCounts: [Int] = []
     for count in [100, 3000] {
       let base = CountingStore(base: MemoryStore<[UInt8]>())

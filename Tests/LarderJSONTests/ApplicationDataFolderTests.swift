@@ -8,7 +8,7 @@ import Testing
   }
 
   #if os(Linux)
-  @Test func followsTheBaseDirectorySpecification() {
+  @Test func `follows the base directory specification`() {
     #expect(path([:]) == "/home/ada/.local/share/app")
     #expect(path(["XDG_DATA_HOME": "/data"]) == "/data/app")
     #expect(path(["XDG_DATA_HOME": ""]) == "/home/ada/.local/share/app")
@@ -18,17 +18,17 @@ import Testing
   #endif
 
   @Test(arguments: [("/home/a ö", "/home/a ö"), ("/home/ada/", "/home/ada"), ("/", "")])
-  func theHomeFolderIsThatOfTheEnvironment(_ variable: String, _ home: String) {
+  func `the home folder is that of the environment`(_ variable: String, _ home: String) {
     #expect(ApplicationDataFolder.home(environment: ["HOME": variable]) == home)
   }
 
-  @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]]) func withoutItTheHomeFolderIsThatOfTheSystem(
+  @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]]) func `without it the home folder is that of the system`(
     _ environment: [String: String]
   ) {
     #expect(ApplicationDataFolder.home(environment: environment).hasPrefix("/"))
   }
 
-  @Test func isAbsoluteForThisProcess() {
+  @Test func `is absolute for this process`() {
     #expect(ApplicationDataFolder.current.hasPrefix("/"))
     #expect(!ApplicationDataFolder.current.contains("//"))
   }

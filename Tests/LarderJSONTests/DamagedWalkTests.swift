@@ -13,7 +13,9 @@ import Testing
   }
 
   @Test(arguments: [(0, 3), (2, 3), (199, 200), (256, 300), (300, 600)], ScanOrder.allCases)
-  func aWalkReturnsEveryEntryBeforeTheDamagedOne(_ place: (damaged: Int, count: Int), _ order: ScanOrder) async throws {
+  func `a walk returns every entry before the damaged one`(_ place: (damaged: Int, count: Int), _ order: ScanOrder)
+    async throws
+  {
     let store = try await store(damagedAt: place.damaged, of: place.count)
     let all = order == .ascending ? Array(0..<place.count) : (0..<place.count).reversed()
     var seen: [Int] = []
@@ -26,7 +28,7 @@ import Testing
     #expect(seen == Array(all.prefix { $0 != place.damaged }))
   }
 
-  @Test func aPageBeforeTheDamagedEntrySucceeds() async throws {
+  @Test func `a page before the damaged entry succeeds`() async throws {
     let store = try await store(damagedAt: 4, of: 6)
     let page = try await store.pages(size: 4).page()
     #expect(page.entries.map(\.value) == [0, 1, 2, 3])

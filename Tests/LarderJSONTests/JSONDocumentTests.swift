@@ -32,7 +32,7 @@ import Testing
     "\"written\":{\"bytes\":\(bytes),\"blockBytes\":4096,\"crc32c\":[\"\(checksum)\"],\"inode\":5,\"time\":8}"
   }
 
-  @Test func writesOneEntryPerLineInKeyOrder() throws {
+  @Test func `writes one entry per line in key order`() throws {
     var document = JSONDocument(codecName: "json")
     let checksum = Hexadecimal.text(of: CRC32C.checksum(of: "{\"larder\":2,\"entries\":{}".utf8))
     #expect(try written(document) == "{\"larder\":2,\"entries\":{},\(written(24, checksum))}\n")
@@ -53,7 +53,7 @@ import Testing
     #expect(try written(document).hasPrefix("{\"larder\":2,\"generation\":17,\"codec\":\"raw\",\"entries\":{\n"))
   }
 
-  @Test func readsAnyLayout() throws {
+  @Test func `reads any layout`() throws {
     let document = try document(
       """
       \u{FEFF}
@@ -78,7 +78,7 @@ import Testing
     ("{\"larder\":2,\"entries\":[]}", 1, 23), ("{\"larder\":2,\"codec\":7,\"entries\":{}}", 1, 21),
     ("{\"larder\":2,\"entries\":{\"keyBytes:8\":1}}", 1, 24), ("{\"larder\":2,\"entries\":{\"keyBytes:\":1}}", 1, 24),
     ("{\"larder\":2,\"entries\":{\"keyBytes:61\":1,\"a\":1}}", 1, 40),
-  ]) func damageIsNamedByLineAndColumn(_ text: String, _ line: Int, _ column: Int) throws {
+  ]) func `damage is named by line and column`(_ text: String, _ line: Int, _ column: Int) throws {
     do {
       _ = try document(text)
       Issue.record("\(text) was read")
@@ -90,7 +90,7 @@ import Testing
   @Test(arguments: [
     "[]", "7", "\"text\"", "null", "{}", "{\"name\":\"x\"}", "{\"larder\":\"1\",\"entries\":{}}", "{\"larder\":0}",
   ])
-  func otherJSONIsForeign(_ text: String) throws {
+  func `other JSON is foreign`(_ text: String) throws {
     do {
       _ = try document(text)
       Issue.record("\(text) was read")
@@ -101,14 +101,14 @@ import Testing
     "{\"larder\":1,\"entries\":{}}", "{\"larder\":3,\"entries\":{}}", "{\"larder\":3,\"pages\":[]}",
     "{\"pages\":[],\"larder\":17}",
   ])
-  func otherVersionsAreDetected(_ text: String) throws {
+  func `other versions are detected`(_ text: String) throws {
     do {
       _ = try document(text)
       Issue.record("\(text) was read")
     } catch JSONDocument.Problem.otherVersion {}
   }
 
-  @Test func truncatedDocumentsAreNeverRead() throws {
+  @Test func `truncated documents are never read`() throws {
     let text = Array("{\"larder\":2,\"codec\":\"json\",\"entries\":{\n\"a\":{\"x\":[1,\"é\"]},\n\"b\":null\n}}\n".utf8)
     _ = try JSONDocument(text)
     // Without its last byte, a line end, the document is still whole.
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func keysOfAnyBytesRoundTripAndNeverCollide() throws {
+  @Test func `keys of any bytes round trip and never collide`() throws {
     var generator = SeededGenerator(seed: 7)
     var keys: Set<StoreKey> = [
       StoreKey(bytes: [0]), "keyBytes:", "keyBytes:61", "keybytes:61", "keyBytes:keyBytes:", "/", "../x", "é",

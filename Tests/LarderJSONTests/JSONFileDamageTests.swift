@@ -47,7 +47,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func noFlippedBitOfADocumentIsReturned() async throws {
+  @Test func `no flipped bit of a document is returned`() async throws {
     let entries = try await fill(12)
     let sound = try #require(disk.content(at: "/s.json"))
     for index in sound.indices {
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [false, true]) func noTruncationOfADocumentGoesUnnoticed(_ isCopy: Bool) async throws {
+  @Test(arguments: [false, true]) func `no truncation of a document goes unnoticed`(_ isCopy: Bool) async throws {
     let entries = try await fill(12)
     let sound = try #require(disk.content(at: "/s.json"))
     for count in 0..<sound.count - 1 {
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func theRestOfADamagedDocumentStaysReadable() async throws {
+  @Test func `the rest of a damaged document stays readable`() async throws {
     _ = try await fill(2_000)
     try damage { text in
       let place = text.firstRange(of: Array("\"key-2000\":1000".utf8)).map(\.upperBound) ?? 0
@@ -109,7 +109,7 @@ import Testing
     await expectStoreError(.corrupted) { try await store.backup(to: "/copy.json") }
   }
 
-  @Test func anUnreadablePageHidesOnlyItsEntries() async throws {
+  @Test func `an unreadable page hides only its entries`() async throws {
     _ = try await fill(2_000)
     let size = try #require(disk.content(at: "/s.json")).count
     let damaged = UnreadablePages(base: disk, path: "/s.json", pages: 2..<3)
@@ -127,7 +127,7 @@ import Testing
     #expect(readable > 2_000 - 2 * 4_096 * 2_000 / size && readable < 2_000)
   }
 
-  @Test func aManualEditIsNotDamage() async throws {
+  @Test func `a manual edit is not damage`() async throws {
     _ = try await fill(3)
     let text = String(decoding: try #require(disk.content(at: "/s.json")), as: UTF8.self)
     try disk.place(Array(text.replacing("\"key-1001\":1", with: "\"key-1001\":100").utf8), at: "/s.json")
@@ -140,7 +140,7 @@ import Testing
 
   // MARK: The journal
 
-  @Test func damageToTheLastAcknowledgedBatchIsFound() async throws {
+  @Test func `damage to the last acknowledged batch is found`() async throws {
     let store = try await store()
     for number in 0..<3 { try await store.setValue(number, forKey: "k\(number)") }
     disk.killProcess()
@@ -163,7 +163,7 @@ import Testing
     #expect(try await self.store().count(in: .all) == 2)
   }
 
-  @Test func aJournalOfAnotherDocumentIsReported() async throws {
+  @Test func `a journal of another document is reported`() async throws {
     func document(_ value: Int) async throws -> [UInt8] {
       let store = try await self.store()
       try await store.setValue(value, forKey: "a")

@@ -16,13 +16,13 @@ import Testing
       newCodecName: "json")
   }
 
-  @Test func aFileOfZerosTakesNoMemory() throws {
+  @Test func `a file of zeros takes no memory`() throws {
     try disk.place([UInt8](repeating: 0, count: 16 << 20), at: "/s.json")
     let text = try disk.open("/s.json", .read).readText(size: 16 << 20)
     #expect(text.count == 1 << 20 && text.capacity < 4 << 20)
   }
 
-  @Test func aFoldReleasesMostlyObsoleteText() async throws {
+  @Test func `a fold releases mostly obsolete text`() async throws {
     let value = String(repeating: "x", count: 1 << 16)
     let first = try JSONFileStore(await open(), codec: JSONCodec<String>())
     try await first.apply(ChangeBatch((10..<42).map { BatchChange.set(StoreKey("key \($0)"), value) }))

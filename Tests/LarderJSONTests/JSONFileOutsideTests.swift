@@ -26,7 +26,7 @@ import Testing
 
   // MARK: Files that are replaced or touched
 
-  @Test(arguments: ["/s.json", "/s.json.journal"]) func aReplacedFileStopsTheStore(_ path: String) async throws {
+  @Test(arguments: ["/s.json", "/s.json.journal"]) func `a replaced file stops the store`(_ path: String) async throws {
     let store = try await store()
     try await store.setValue("1", forKey: "a")
     try disk.rename(path, to: "/moved")
@@ -40,7 +40,7 @@ import Testing
     #expect(try await again.values(forKeys: ["a", "b"]) == ["1", nil])
   }
 
-  @Test func aReplacedFolderKeepsItsOwnData() async throws {
+  @Test func `a replaced folder keeps its own data`() async throws {
     func open() async throws -> JSONFileStore<String> {
       try await JSONFileStore(path: "/data/s.json", codec: .json(), fileSystem: disk)
     }
@@ -55,7 +55,7 @@ import Testing
     #expect(try await open().value(forKey: "a") == "second")
   }
 
-  @Test func aTouchedDocumentIsNotAConflict() async throws {
+  @Test func `a touched document is not a conflict`() async throws {
     let store = try await store()
     try await store.setValue("1", forKey: "a")
     try await store.compact()
@@ -74,7 +74,7 @@ import Testing
     #expect(try await self.store().values(forKeys: ["a", "b"]) == ["8", "9"])
   }
 
-  @Test func anEditAfterAFailedFoldIsDetected() async throws {
+  @Test func `an edit after a failed fold is detected`() async throws {
     let store = try await store()
     let large = String(repeating: "x", count: 3_000)
     try await store.setValue(large, forKey: "a")
@@ -92,7 +92,7 @@ import Testing
 
   // MARK: Full and failing disks
 
-  @Test func afterACrashAFullDiskLeavesTheStoreReadable() async throws {
+  @Test func `after a crash a full disk leaves the store readable`() async throws {
     let first = try await store()
     let large = String(repeating: "x", count: 3_000)
     try await first.setValue(large, forKey: "a")
@@ -112,7 +112,7 @@ import Testing
     #expect(try await fourth.values(forKeys: ["a", "b", "c"]) == [large, "2", "3"])
   }
 
-  @Test func openingWritesNothingAfterACleanEnd() async throws {
+  @Test func `opening writes nothing after a clean end`() async throws {
     let first = try await store()
     try await first.setValue("1", forKey: "a")
     try await first.close()
@@ -123,7 +123,7 @@ import Testing
   }
 
   /// The journal is written anew before it is shown, because the process may have died after a failed synchronization.
-  @Test(arguments: Durability.File.allCases) func afterACrashOpeningWritesTheJournalIfTheStoreIsSynced(
+  @Test(arguments: Durability.File.allCases) func `after a crash opening writes the journal if the store is synced`(
     _ durability: Durability.File
   ) async throws {
     let disk = SimulatedFileSystem(seed: 1)
@@ -142,7 +142,9 @@ import Testing
     #expect(try await detail("journalBytes", of: second) ?? 0 > 80)
   }
 
-  @Test(arguments: Durability.File.allCases) func cachedDataIsNotTrustedAfterAnUncleanEnd(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `cached data is not trusted after an unclean end`(
+    _ durability: Durability.File
+  )
     async throws
   {
     for seed in 0..<20 as Range<UInt64> {
@@ -168,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func aFoldWithAnUnknownOutcomeIsRepeated() async throws {
+  @Test func `a fold with an unknown outcome is repeated`() async throws {
     let failures: [SimulatedFault] = [.error(5), .errorAfterwards(5)]
     for failure in failures {
       for operation in 1...40 {
@@ -190,7 +192,7 @@ import Testing
 
   // MARK: Limits
 
-  @Test func documentsThatCouldNotBeReopenedAreNotWritten() async throws {
+  @Test func `documents that could not be reopened are not written`() async throws {
     let store = try await store(.buffered, sizeLimit: 100_000)
     let value = String(repeating: "x", count: 10_000)
     var written = 0
@@ -212,7 +214,7 @@ import Testing
     await expectStoreError(.unsupported) { try await self.store(sizeLimit: 80_000) }
   }
 
-  @Test func aDamagedJournalLineIsReadInOnePass() throws {
+  @Test func `a damaged journal line is read in one pass`() throws {
     let values = String(repeating: "{\"crc32c\":\"00000000\",\"x\":1},", count: 3_000)
     var line = JSONJournalLine.bytes(
       of: .batch(changes: [.set("a", Array("[\(values)0]".utf8)[...])], durable: 0))
@@ -226,7 +228,7 @@ import Testing
 
   // MARK: Reading only
 
-  @Test func aReaderLeavesEveryFileUnchanged() async throws {
+  @Test func `a reader leaves every file unchanged`() async throws {
     await expectStoreError(.notFound) { try await self.store(access: .readOnly) }
     #expect(try disk.contentsOfDirectory(at: "/") == [])
     try disk.place(Array("{\"larder\":2,\"entries\":{\"a\":\"1\"}}".utf8), at: "/s.json")
@@ -262,7 +264,7 @@ import Testing
 
   @Test(arguments: [
     "{\"name\":\"x\"}", "", "not JSON", "{\"larder\":\"1\"}", "{\"entries\":{}}", "[\"larder\"]",
-  ]) func aForeignFileGetsNoLock(_ text: String) async throws {
+  ]) func `a foreign file gets no lock`(_ text: String) async throws {
     try disk.place(Array(text.utf8), at: "/s.json")
     await #expect(throws: StoreError.self) { try await self.store() }
     if text != "{\"larder\":\"1\"}" { #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"]) }

@@ -19,22 +19,25 @@ import TestSupport
     }
   }
 
-  @Test(arguments: Durability.File.allCases) func powerLossAtEveryOperation(_ durability: Durability.File) async throws
+  @Test(arguments: Durability.File.allCases) func `power loss at every operation`(_ durability: Durability.File)
+    async throws
   {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: Durability.File.allCases) func failureOfEveryOperation(_ durability: Durability.File) async throws {
+  @Test(arguments: Durability.File.allCases) func `failure of every operation`(_ durability: Durability.File)
+    async throws
+  {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `every short history with every fault`(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).runEveryShortHistory()
   }
 
-  @Test(arguments: KeptFailure.all) func pastFailuresStayFixed(_ failure: KeptFailure) async throws {
+  @Test(arguments: KeptFailure.all) func `past failures stay fixed`(_ failure: KeptFailure) async throws {
     let trial = Self.trials(failure.durability).trial
     try await trial.repeatTrial(failure.history, seed: failure.seed, fault: (failure.fault, failure.operation))
     // A change to the store or the disk may give that number to another operation, so the trial covers all operations.
@@ -48,7 +51,9 @@ import TestSupport
   }
 
   /// A short run takes one of twenty histories.
-  @Test(arguments: Durability.File.allCases) func everyHistoryOfThreeSteps(_ durability: Durability.File) async throws {
+  @Test(arguments: Durability.File.allCases) func `every history of three steps`(_ durability: Durability.File)
+    async throws
+  {
     let trial = HistoryTrial("JSONFileStore, \(durability)") { location in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: durability,

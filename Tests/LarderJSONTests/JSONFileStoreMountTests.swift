@@ -16,7 +16,7 @@ struct JSONFileStoreMountTests {
     }
   }
 
-  @Test func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom() async throws {
+  @Test func `a full disk loses nothing and the store continues once there is room`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let store = try await JSONFileStore<String>(path: "\(disk.path)/store.json")
     let ballast = "\(disk.path)/ballast"
@@ -42,7 +42,7 @@ struct JSONFileStoreMountTests {
       try FileManager.default.contentsOfDirectory(atPath: disk.path).sorted() == ["store.json", "store.json.lock"])
   }
 
-  @Test func aReadOnlyDiskIsNotPermitted() async throws {
+  @Test func `a read only disk is not permitted`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/store.json"
     let store = try await JSONFileStore<String>(path: path)
@@ -67,7 +67,7 @@ struct JSONFileStoreMountTests {
     #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == document)
   }
 
-  @Test func aMountedDocumentIsRefused() async throws {
+  @Test func `a mounted document is refused`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     for name in ["inner", "outer"] {
       try FileManager.default.createDirectory(atPath: "\(disk.path)/\(name)", withIntermediateDirectories: false)
@@ -84,7 +84,7 @@ struct JSONFileStoreMountTests {
     try await reader.close()
   }
 
-  @Test func rootKeepsTheOwnerOfFiles() async throws {
+  @Test func `root keeps the owner of files`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     let path = "\(disk.path)/s.json"
     try await JSONFileStore<String>(path: path).close()

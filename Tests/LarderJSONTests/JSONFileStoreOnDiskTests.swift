@@ -24,7 +24,7 @@ import Testing
     var age: Int?
   }
 
-  @Test func otherProgramsReadTheDocumentAndTheJournal() async throws {
+  @Test func `other programs read the document and the journal`() async throws {
     let path = "\(folder)/users.json"
     let store = try await JSONFileStore<User>(path: path)
     try await store.setValue(User(name: "Ada \"\u{1}é🐄", age: 36), forKey: "user:1")
@@ -36,7 +36,7 @@ import Testing
     _ = try output(of: "python3", "-m", "json.tool", path)
   }
 
-  @Test func theChecksumsMatchThePublishedAlgorithm() async throws {
+  @Test func `the checksums match the published algorithm`() async throws {
     let path = "\(folder)/sums.json"
     let store = try await JSONFileStore<[String]>(path: path)
     for number in 0..<20 { try await store.setValue(["é", "\(number)"], forKey: "\(number)") }
@@ -56,7 +56,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func symbolicLinksLeadToOneStoreAndStay() async throws {
+  @Test func `symbolic links lead to one store and stay`() async throws {
     let link = "\(folder)/link.json"
     try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: "real.json")
     let store = try await JSONFileStore<Int>(path: link)
@@ -71,7 +71,7 @@ import Testing
     #expect(try again.value(forKey: "a") == 1)
   }
 
-  @Test func aDocumentWithTwoHardLinksIsRefused() async throws {
+  @Test func `a document with two hard links is refused`() async throws {
     let path = "\(folder)/one.json"
     try await JSONFileStore<Int>(path: path).close()
     try FileManager.default.linkItem(atPath: path, toPath: "\(folder)/two.json")
@@ -81,7 +81,7 @@ import Testing
     } catch StoreError.Code.unsupported {}
   }
 
-  @Test func aHugeFileIsRefusedUnread() async throws {
+  @Test func `a huge file is refused unread`() async throws {
     let path = "\(folder)/huge.json"
     try #require(FileManager.default.createFile(atPath: path, contents: nil))
     try #require(truncate(path, 1 << 42) == 0)
@@ -91,7 +91,7 @@ import Testing
     } catch StoreError.Code.unsupported {}
   }
 
-  @Test func aHugeSparseFileIsRefusedUnread() async throws {
+  @Test func `a huge sparse file is refused unread`() async throws {
     let path = "\(folder)/sparse.json"
     for beginning in ["", "{\"larder\":2,\"entries\":{\n"] {
       try Data(beginning.utf8).write(to: URL(fileURLWithPath: path))
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func aFolderReplacedWhileTheStoreIsOpenKeepsItsOwnData() async throws {
+  @Test func `a folder replaced while the store is open keeps its own data`() async throws {
     let (data, other) = ("\(folder)/data", "\(folder)/other")
     for path in [data, other] {
       try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
@@ -126,7 +126,7 @@ import Testing
     #expect(try reader.keys(in: .all, limit: 9, order: .ascending) == ["second"])
   }
 
-  @Test func aPathWithANULIsRefused() async throws {
+  @Test func `a path with a NUL is refused`() async throws {
     do {
       _ = try await JSONFileStore<Int>(path: "\(folder)/users\0x.json")
       Issue.record("it was opened")
@@ -134,7 +134,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder) == [])
   }
 
-  @Test func namesThatDifferOnlyInAnAccentAreTwoStores() async throws {
+  @Test func `names that differ only in an accent are two stores`() async throws {
     let composed = try await JSONFileStore<Int>(path: "\(folder)/\u{E9}.json")
     let stale = "\(folder)/e\u{301}.json.larder-tmp-0123456789abcdef"
     try #require(FileManager.default.createFile(atPath: stale, contents: nil))
@@ -145,7 +145,7 @@ import Testing
     #expect(combining.information.name == "\u{301}x.json")
   }
 
-  @Test func aMissingFolderIsNamed() async throws {
+  @Test func `a missing folder is named`() async throws {
     do {
       _ = try await JSONFileStore<Int>(path: "\(folder)/no/store.json")
       Issue.record("it was opened")
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", ".", "..", ".hidden", "a/b", "/", "a\0b"]) func invalidFileNamesAreRefused(_ name: String)
+  @Test(arguments: ["", ".", "..", ".hidden", "a/b", "/", "a\0b"]) func `invalid file names are refused`(_ name: String)
     async
   {
     do {
@@ -166,7 +166,7 @@ import Testing
     }
   }
 
-  @Test func theRegistryOpensItByURL() async throws {
+  @Test func `the registry opens it by URL`() async throws {
     let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
     let path = "\(folder)/a:b.json"
     let store = try await registry.open("json:\(path)", codec: .json(Int.self))
@@ -179,7 +179,7 @@ import Testing
     } catch StoreError.Code.invalidArgument {}
   }
 
-  @Test func theRegistryUsesTheCodecOfTheDocument() async throws {
+  @Test func `the registry uses the codec of the document`() async throws {
     let registry = StoreRegistry(providers: [JSONFileStoreProvider()])
     let url = try StoreURL("json:\(folder)/chosen.json")
     // The first opening creates the store.

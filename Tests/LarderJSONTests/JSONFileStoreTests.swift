@@ -43,7 +43,7 @@ import Testing
 
   // MARK: At rest
 
-  @Test func atRestOneDocumentHoldsEverything() async throws {
+  @Test func `at rest one document holds everything`() async throws {
     let store = try await store()
     #expect(document() == "{\"larder\":2,\"generation\":1,\"entries\":{}}\n")
     let empty = text()
@@ -61,7 +61,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("[9007199254740993,-0.0,1e308]"))
   }
 
-  @Test func closingWithoutAWriteKeepsTheLayoutOfTheDocument() async throws {
+  @Test func `closing without a write keeps the layout of the document`() async throws {
     let laidOut = "{ \"larder\": 2,\n  \"entries\": { \"a\": { \"x\":\n 1 } } }"
     try place(laidOut)
     let store = try await store(createsIfMissing: false)
@@ -70,7 +70,7 @@ import Testing
     #expect(text() == laidOut)
   }
 
-  @Test func aValueOfSeveralLinesGoesThroughTheJournal() async throws {
+  @Test func `a value of several lines goes through the journal`() async throws {
     try place("{\"larder\":2,\"entries\":{\"a\":{\n\"x\": \"1 \\\" 2\"\n}}}")
     let file = try await store()
     _ = try await file.update(["a", "b"]) { $0[1] = $0[0] }
@@ -79,7 +79,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("{\"x\":\"1 \\\" 2\"}"))
   }
 
-  @Test func theDocumentIsPrivateAndKeepsItsPermissions() async throws {
+  @Test func `the document is private and keeps its permissions`() async throws {
     let store = try await store()
     #expect(try disk.attributes(at: "/s.json")?.permissions == 0o600)
     #expect(try disk.attributes(at: "/s.json.lock")?.permissions == 0o600)
@@ -97,7 +97,7 @@ import Testing
     ("{\"larder\":2,\"entries\":{\"a\":1,\"a\":1}}", .corrupted), ("[1]", .unrecognizedFormat),
     ("{\"larder\":3,\"entries\":{}}", .versionMismatch),
     ("{\"larder\":2,\"codec\":\"cbor\",\"entries\":{}}", .versionMismatch),
-  ]) func invalidDocumentsAreRefusedAndLeftUnchanged(_ document: String, _ code: StoreError.Code) async throws {
+  ]) func `invalid documents are refused and left unchanged`(_ document: String, _ code: StoreError.Code) async throws {
     try place(document)
     let error = try await error { _ = try await store() }
     #expect(error.code == code && error.operation == .open && error.store == "s.json")
@@ -105,7 +105,7 @@ import Testing
     #expect(error.message.contains(document.contains("cbor") ? "the codec cbor" : "/s.json"))
   }
 
-  @Test(arguments: [511, 512, 513]) func writtenValuesCanBeRead(_ depth: Int) async throws {
+  @Test(arguments: [511, 512, 513]) func `written values can be read`(_ depth: Int) async throws {
     // The document and the journal add levels around a value, which must not count.
     let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     guard depth <= 512 else {
@@ -126,7 +126,7 @@ import Testing
     #expect(try await self.store().value(forKey: "deep") == JSONText(text))
   }
 
-  @Test func theErrorNamesTheKeyIfThereIsOne() async throws {
+  @Test func `the error names the key if there is one`() async throws {
     for document in [
       "{\"larder\":2,\"entries\":{\"a\":1,\"bad\":tru}}", "{\"larder\":2,\"entries\":{\"bad\":1,\"bad\":2}}",
     ] {
@@ -135,25 +135,25 @@ import Testing
     }
   }
 
-  @Test func theErrorNamesTheLineAndTheColumn() async throws {
+  @Test func `the error names the line and the column`() async throws {
     try place("{\"larder\":2,\"entries\":{\n\"a\":1,\n\"a\":2}}")
     let error = try await error { _ = try await store() }
     #expect(error.message.contains("line 3, column 1: this key appears twice"))
   }
 
-  @Test func aMissingStoreIsNotCreatedWithoutTheOption() async throws {
+  @Test func `a missing store is not created without the option`() async throws {
     let error = try await error { _ = try await store(createsIfMissing: false) }
     #expect(error.code == .notFound)
     #expect(try disk.contentsOfDirectory(at: "/") == [])
   }
 
-  @Test func aDirectoryIsNotAStore() async throws {
+  @Test func `a directory is not a store`() async throws {
     try disk.createDirectory(at: "/s.json")
     #expect(try await error { _ = try await store() }.code == .unrecognizedFormat)
     #expect(try disk.contentsOfDirectory(at: "/") == ["s.json"], "no lock file is created")
   }
 
-  @Test func oneObjectAtATime() async throws {
+  @Test func `one object at a time`() async throws {
     let first = try await store()
     let error = try await error { _ = try await store() }
     #expect(error.code == .locked && error.isRetryable)
@@ -162,7 +162,7 @@ import Testing
     try await second.close()
   }
 
-  @Test func releasingTheStoreAllowsAnotherOpening() async throws {
+  @Test func `releasing the store allows another opening`() async throws {
     do {
       let store = try await store()
       try await store.setValue(JSONText("1"), forKey: "a")
@@ -173,7 +173,7 @@ import Testing
     #expect(text("/s.json.journal") == nil, "it was folded")
   }
 
-  @Test func refusedAccessIsNotPermitted() async throws {
+  @Test func `refused access is not permitted`() async throws {
     try place("{\"larder\":2,\"entries\":{}}")
     var codes: Set<StoreError.Code> = []
     for operation in 1...6 {
@@ -186,7 +186,7 @@ import Testing
     #expect(text() == "{\"larder\":2,\"entries\":{}}")
   }
 
-  @Test func onlyStaleTemporaryFilesAreRemoved() async throws {
+  @Test func `only stale temporary files are removed`() async throws {
     try place("{\"larder\":2,\"entries\":{}}")
     let others = ["s.json.larder-tmp-x", "t.json.larder-tmp-0123456789abcdef", "s.json.bak"]
     for name in others + ["s.json.larder-tmp-0123456789abcdef", "s.json.journal.larder-tmp-0123456789abcdef"] {
@@ -198,7 +198,7 @@ import Testing
 
   // MARK: The journal of a crash
 
-  @Test func theJournalOverridesTheKeysOfAnEditedDocument() async throws {
+  @Test func `the journal overrides the keys of an edited document`() async throws {
     let store = try await store()
     try await store.apply([.set("a", try JSONText("\"journal\"")), .set("b", try JSONText("\"journal\""))])
     try await store.removeValue(forKey: "b")
@@ -210,7 +210,7 @@ import Testing
     #expect(try again.value(forKey: "c") == JSONText("\"hand\""))
   }
 
-  @Test func aJournalWithoutItsDocumentIsReportedNotReplayed() async throws {
+  @Test func `a journal without its document is reported not replayed`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     disk.killProcess()
@@ -221,7 +221,7 @@ import Testing
   }
 
   @Test(arguments: ["", "something else\n", "{\"crc32c\":\"00000000\",\"journal\":2,\"codec\":\"json\"}\n"])
-  func aForeignJournalIsReportedAndLeftUnchanged(_ journal: String) async throws {
+  func `a foreign journal is reported and left unchanged`(_ journal: String) async throws {
     let document = "{\"larder\":2,\"entries\":{\"a\":1}}"
     try place(document)
     try place(journal, at: "/s.json.journal")
@@ -229,13 +229,13 @@ import Testing
     #expect(text() == document && text("/s.json.journal") == journal)
   }
 
-  @Test func aJournalOfAnotherCodecIsRefused() async throws {
+  @Test func `a journal of another codec is refused`() async throws {
     try place("{\"larder\":2,\"entries\":{}}")
     try disk.place(JSONJournalLine.bytes(of: .head(.init(codecName: "cbor"))), at: "/s.json.journal")
     #expect(try await error { _ = try await store() }.code == .versionMismatch)
   }
 
-  @Test func damageInsideTheJournalIsReportedByLine() async throws {
+  @Test func `damage inside the journal is reported by line`() async throws {
     let store = try await store()
     for number in 0..<4 { try await store.setValue(JSONText("\(number)"), forKey: "a") }
     disk.killProcess()
@@ -247,7 +247,7 @@ import Testing
     #expect(text("/s.json.journal") == journal)
   }
 
-  @Test func recoverySynchronizesTheJournalBeforeItFolds() async throws {
+  @Test func `recovery synchronizes the journal before it folds`() async throws {
     // Otherwise power loss could leave the new document next to a prefix of the journal, which would revert the key.
     let history: [HistoryStep] = [.apply([.set("a", 1)]), .apply([.set("a", 2)]), .apply([.set("b", 3)]), .die]
     let trial = JSONFileStoreDiskTests.trials(.buffered).trial
@@ -261,7 +261,7 @@ import Testing
 
   // MARK: Concurrent edits
 
-  @Test func anEditOfAnOpenStoreIsNotOverwritten() async throws {
+  @Test func `an edit of an open store is not overwritten`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     let edited = "{\"larder\":2,\"entries\":{\"a\":0,\"hand\":2}}"
@@ -277,7 +277,7 @@ import Testing
       document() == "{\"larder\":2,\"generation\":2,\"entries\":{\n\"a\":1,\n\"b\":3,\n\"hand\":2\n}}\n")
   }
 
-  @Test func theStoreStopsWritingIfItsLockIsRemoved() async throws {
+  @Test func `the store stops writing if its lock is removed`() async throws {
     let first = try await store()
     try await first.setValue(JSONText("1"), forKey: "a")
     try disk.removeFile(at: "/s.json.lock")
@@ -292,7 +292,7 @@ import Testing
 
   // MARK: Failures
 
-  @Test func afterAFailedSynchronizationTheStoreContinuesWithANewJournal() async throws {
+  @Test func `after a failed synchronization the store continues with a new journal`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     disk.schedule(.error(EIO), atOperation: disk.operationCount + 5)
@@ -306,7 +306,7 @@ import Testing
     #expect(try again.value(forKey: "b") == JSONText("3"))
   }
 
-  @Test func aFullDiskFailsOnlyTheWrite() async throws {
+  @Test func `a full disk fails only the write`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     disk.capacity = 400
@@ -323,7 +323,7 @@ import Testing
     #expect(try again.value(forKey: "b") == large)
   }
 
-  @Test func closingOnAFullDiskKeepsEverythingInTheJournal() async throws {
+  @Test func `closing on a full disk keeps everything in the journal`() async throws {
     let store = try await store()
     let large = JSONText(string: String(repeating: "x", count: 1_000))
     try await store.setValue(large, forKey: "a")
@@ -335,7 +335,7 @@ import Testing
     #expect(try await self.store().value(forKey: "a") == large)
   }
 
-  @Test func theWriteThatFillsTheJournalFoldsIt() async throws {
+  @Test func `the write that fills the journal folds it`() async throws {
     let store = try await store(durability: .buffered)
     let value = JSONText(string: String(repeating: "x", count: 100_000))
     for number in 0..<11 { try await store.setValue(value, forKey: "\(number)") }
@@ -346,7 +346,7 @@ import Testing
     #expect(statistics.bytesOnDisk == Int64((text()?.utf8.count ?? 0) + (text("/s.json.journal")?.utf8.count ?? 0)))
   }
 
-  @Test func aFailedFoldFailsNoWrite() async throws {
+  @Test func `a failed fold fails no write`() async throws {
     let store = try await store(durability: .buffered)
     let value = JSONText(string: String(repeating: "x", count: 100_000))
     disk.capacity = 1_700_000
@@ -358,7 +358,7 @@ import Testing
     #expect(try await self.store().count(in: .all) == 13, "the write was synchronized before the fold failed")
   }
 
-  @Test func anUpdateThatChangesNothingWritesNothing() async throws {
+  @Test func `an update that changes nothing writes nothing`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     let operationCount = disk.operationCount
@@ -367,7 +367,7 @@ import Testing
     #expect(disk.operationCount == operationCount)
   }
 
-  @Test func invalidJSONFailsToEncode() async throws {
+  @Test func `invalid JSON fails to encode`() async throws {
     struct Lying: Codec {
       var name: String { "json" }
       var format: CodecFormat { .json }
@@ -386,7 +386,7 @@ import Testing
 
   // MARK: Bytes
 
-  @Test func bytesAreWrittenAsBase64WithTheNameOfTheirCodec() async throws {
+  @Test func `bytes are written as base 64 with the name of their codec`() async throws {
     let store = try await JSONFileStore(path: "/b.json", codec: .raw, fileSystem: disk)
     try await store.apply([.set("a", [0, 0x80, 0xC0, 0xFF]), .set("b", [])])
     #expect(try store.value(forKey: "a") == [0, 0x80, 0xC0, 0xFF])
@@ -401,7 +401,7 @@ import Testing
     #expect(error.code == .versionMismatch && error.message.contains("raw"))
   }
 
-  @Test func errorsShowNeitherKeysNorValues() async throws {
+  @Test func `errors show neither keys nor values`() async throws {
     struct Number: Codable { var secretField: Int }
     try place("{\"larder\":2,\"entries\":{\"secret key\":{\"secretField\":\"secret value\"}}}")
     let store = try await JSONFileStore<Number>(path: "/s.json", codec: .json(), fileSystem: disk)
@@ -416,7 +416,7 @@ import Testing
 
   // MARK: Maintenance
 
-  @Test func valuesOfSeveralLinesAreNotDamage() async throws {
+  @Test func `values of several lines are not damage`() async throws {
     let encoder = JSONCodec<[String: Int]>.makeEncoder()
     encoder.outputFormatting.insert(.prettyPrinted)
     try place("{\"larder\":2,\"entries\":{\"hand\":{\n\"x\" : 1}}}")
@@ -432,7 +432,7 @@ import Testing
     #expect(try await store.verify().findings == [])
   }
 
-  @Test func verifyingManyDamagedEntriesReadsTheTextOnce() async throws {
+  @Test func `verifying many damaged entries reads the text once`() async throws {
     let entries = (0..<3_000).map { "\"\($0)\":\"x\"" }.joined(separator: ",\n")
     try place("{\"larder\":2,\"entries\":{\n\(entries)\n}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
@@ -441,7 +441,7 @@ import Testing
     #expect(report.findings.first { $0.key == "17" }?.place == "/s.json, line 19, column 6")
   }
 
-  @Test func verificationNamesKeysAndPlacesOfDamage() async throws {
+  @Test func `verification names keys and places of damage`() async throws {
     try place("{\"larder\":2,\"entries\":{\n\"a\":1,\n  \"b\":\"two\",\n\"c\":3}}")
     let store = try await JSONFileStore(path: "/s.json", codec: .json(Int.self), fileSystem: disk)
     try await store.setValue(4, forKey: "d")
@@ -457,7 +457,7 @@ import Testing
     #expect(try await store.verify().findings == [])
   }
 
-  @Test func verificationReadsTheDisk() async throws {
+  @Test func `verification reads the disk`() async throws {
     let store = try await store()
     try await store.apply([.set("a", try JSONText("1")), .set("b", try JSONText("2"))])
     try await store.compact()
@@ -471,7 +471,7 @@ import Testing
     #expect(try await error { _ = try await store.verify() }.code == .ioFailed)
   }
 
-  @Test func aBackupOpensAsAStore() async throws {
+  @Test func `a backup opens as a store`() async throws {
     let store = try await store()
     try await store.setValue(JSONText("1"), forKey: "a")
     try await store.backup(to: "/copy.json")

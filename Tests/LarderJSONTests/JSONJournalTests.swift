@@ -29,7 +29,7 @@ import Testing
     return (text, ends)
   }
 
-  @Test func theFormatIsFixed() throws {
+  @Test func `the format is fixed`() throws {
     let line = JSONJournalLine.bytes(
       of: .batch(
         changes: [.set("a", Self.text("{ \"x\" :\n1}")), .remove("b"), .removeAll("c"..<"d"), .removeAll(.all)],
@@ -47,7 +47,7 @@ import Testing
         .hasSuffix("\"codec\":\"raw\",\"generation\":17,\"document\":\"9ae0daaf\"}\n"))
   }
 
-  @Test func readsWrittenBatches() throws {
+  @Test func `reads written batches`() throws {
     let (text, _) = Self.journal()
     let journal = try JSONJournal(text)
     #expect(journal.batches == Self.batches)
@@ -55,7 +55,7 @@ import Testing
     #expect(journal.size == text.count)
   }
 
-  @Test func aTornJournalHoldsTheBatchesBeforeTheTear() throws {
+  @Test func `a torn journal holds the batches before the tear`() throws {
     let (text, ends) = Self.journal()
     for count in 0..<text.count {
       let torn = Array(text.prefix(count))
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func flippedBitsAreNeverRead() throws {
+  @Test func `flipped bits are never read`() throws {
     let (text, ends) = Self.journal()
     for index in text.indices {
       for bit in 0..<8 {
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func aHoleBeforeNonDurableBatchesIsATornTail() throws {
+  @Test func `a hole before non durable batches is a torn tail`() throws {
     var text = JSONJournalLine.bytes(of: .head(.init(codecName: "json")))
     let head = Int64(text.count)
     text += JSONJournalLine.bytes(of: .batch(changes: Self.batches[0], durable: head))
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":2,\"entries\":{}}\n"]) func otherFilesAreNotJournals(
+  @Test(arguments: ["", "\n", "hello\n", "{\"larder\":2,\"entries\":{}}\n"]) func `other files are not journals`(
     _ text: String
   ) {
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(Array(text.utf8)) }
@@ -117,7 +117,7 @@ import Testing
 
   @Test(arguments: [
     (1, "\"codec\":\"json\"}"), (3, "\"codec\":\"json\"}"), (3, "\"somethingNew\":{}}"),
-  ]) func anotherVersionIsDetected(_ version: Int, _ rest: String) {
+  ]) func `another version is detected`(_ version: Int, _ rest: String) {
     #expect(throws: JSONJournal.Problem.otherVersion("\(version)")) {
       try JSONJournal(Self.signed("\"journal\":\(version),\(rest)"))
     }
@@ -129,7 +129,7 @@ import Testing
     "\"durable\":1,\"changes\":[{\"remove\":7}]}", "\"durable\":1,\"changes\":[{\"removeAll\":{\"upTo\":\"a\"}}]}",
     "\"durable\":1,\"changes\":[{\"rename\":\"a\"}]}", "\"durable\":1,\"changes\":{}}", "\"durable\":1,\"changes\":[]",
     "\"journal\":2,\"codec\":\"json\"}", "}",
-  ]) func invalidLinesWithAChecksumAreDamage(_ rest: String) throws {
+  ]) func `invalid lines with a checksum are damage`(_ rest: String) throws {
     let text = JSONJournalLine.bytes(of: .head(.init(codecName: "json"))) + Self.signed(rest)
     #expect(throws: JSONJournal.Problem.self) { try JSONJournal(text) }
   }

@@ -39,7 +39,7 @@ import Testing
     try await LMDBEnvironment(path: folder.path("environment"), busyTimeout: timeout)
   }
 
-  @Test func everyWriteEndsAtItsDeadlineAndChangesNothing() async throws {
+  @Test func `every write ends at its deadline and changes nothing`() async throws {
     let limited = try await environment(.milliseconds(1))
     let store = try await LMDBStore<Int>(in: limited)
     try await store.setValue(1, forKey: "a")
@@ -76,7 +76,7 @@ import Testing
     try await limited.close()
   }
 
-  @Test func aCancelledWriteEndsImmediately() async throws {
+  @Test func `a cancelled write ends immediately`() async throws {
     let limited = try await environment(.seconds(3600))
     let store = try await LMDBStore<Int>(in: limited)
     try await whileWriting {
@@ -89,7 +89,7 @@ import Testing
     try await limited.close()
   }
 
-  @Test func withoutTimeoutAWriteWaits() async throws {
+  @Test func `without timeout a write waits`() async throws {
     let unlimited = try await environment(nil)
     let store = try await LMDBStore<Int>(in: unlimited)
     let waiting = Locked<Task<Void, any Error>?>(nil)
@@ -102,7 +102,7 @@ import Testing
     try await unlimited.close()
   }
 
-  @Test func resultsAndErrorsPassThrough() async throws {
+  @Test func `results and errors pass through`() async throws {
     struct Refusal: Error {}
     let limited = try await environment(.seconds(3600))
     let store = try await LMDBStore<Int>(in: limited)
@@ -117,7 +117,7 @@ import Testing
     #expect(error?.code == .closed)
   }
 
-  @Test func aStoreThatIsDroppedIsClosedByItsUser() async throws {
+  @Test func `a store that is dropped is closed by its user`() async throws {
     let first = try await environment(nil)
     _ = try await LMDBStore<Int>(in: first, name: "numbers", codec: .json())
     try await first.close()

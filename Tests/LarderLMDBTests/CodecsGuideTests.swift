@@ -35,7 +35,7 @@ struct Message: Codable {
     case low, high
   }
 
-  @Test func aTypeThatWritesItself() throws {
+  @Test func `a type that writes itself`() throws {
     let codec: CBORCodec<[User]> = .cbor()
     var bytes: [UInt8] = []
     try codec.encode([User(name: "Ada", visits: 7)], into: &bytes)
@@ -45,7 +45,7 @@ struct Message: Codable {
     #expect(try codec.decode(bytes.span.bytes)[0].name == "Ada")
   }
 
-  @Test func anEnumerationThatWritesItself() throws {
+  @Test func `an enumeration that writes itself`() throws {
     var bytes: [UInt8] = []
     try CBORCodec<[Level]>().encode([.low, .high], into: &bytes)
     #expect(bytes == [0x82, 0, 1])
@@ -62,7 +62,7 @@ struct Message: Codable {
     #expect(try codec.decode(bytes.span.bytes) == Note(text: "x"))
   }
 
-  @Test func viewsOfAStoreOfBytes() async throws {
+  @Test func `views of a store of bytes`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
 
@@ -82,7 +82,7 @@ struct Message: Codable {
     try location.remove()
   }
 
-  @Test func aViewThatRecordsItsCodec() async throws {
+  @Test func `a view that records its codec`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let codec = CBORCodec<User>()
 
@@ -95,7 +95,7 @@ struct Message: Codable {
     #expect(try await users.count() == 1)
   }
 
-  @Test func viewsInTheReadme() async throws {
+  @Test func `views in the readme`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
 

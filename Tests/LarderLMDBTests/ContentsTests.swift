@@ -20,7 +20,7 @@ import Testing
 
   // MARK: Types in one process
 
-  @Test func aStoreCannotBeOpenWithTwoTypes() async throws {
+  @Test func `a store cannot be open with two types`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)
@@ -39,7 +39,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func theTypeIsFreeAgainAfterTheLastStoreOfIt() async throws {
+  @Test func `the type is free again after the last store of it`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let first = try await LMDBStore<Note>(in: environment)
@@ -55,7 +55,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func encodedFormsMayBeBesideAnyType() async throws {
+  @Test func `encoded forms may be beside any type`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)
@@ -69,7 +69,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aRefusedTypeRecordsNoLabel() async throws {
+  @Test func `a refused type records no label`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let notes = try await LMDBStore<Note>(in: environment)
@@ -97,7 +97,7 @@ import Testing
     return bytes
   }
 
-  @Test func aLabelIsRecordedOnceAndCheckedFromThenOn() async throws {
+  @Test func `a label is recorded once and checked from then on`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let unlabelled = try await LMDBStore<Note>(path: path)
@@ -123,7 +123,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aNewStoreHasItsLabel() async throws {
+  @Test func `a new store has its label`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let contents = "no\"tes é"
@@ -135,14 +135,14 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 512]) func invalidLabelsAreRefused(_ count: Int) async throws {
+  @Test(arguments: [0, 512]) func `invalid labels are refused`(_ count: Int) async throws {
     let folder = try TemporaryFolder()
     await expectStoreError(.invalidArgument) {
       try await LMDBStore<Note>(path: folder.path("a"), contents: String(repeating: "a", count: count))
     }
   }
 
-  @Test func fieldsOfNewerVersionsStay() async throws {
+  @Test func `fields of newer versions stay`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)

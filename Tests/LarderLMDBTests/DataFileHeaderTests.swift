@@ -21,7 +21,7 @@ import Testing
     }
   }
 
-  @Test func filesOfLMDBAreRead() async throws {
+  @Test func `files of LMDB are read`() async throws {
     let image = try await DataFileImage.filled()
     let header = try header(of: image.bytes)
     #expect(header.pageSize == DataFileImage.pageSize)
@@ -34,7 +34,7 @@ import Testing
     #expect(header.transaction == transactions.max())
   }
 
-  @Test func theNewerMetaPageCounts() async throws {
+  @Test func `the newer meta page counts`() async throws {
     var image = try await DataFileImage.filled()
     for (offset, transaction) in [(0, 70 as UInt64), (DataFileImage.secondMeta, 80)] {
       image.set(transaction, at: offset + DataFileImage.field(128))
@@ -48,7 +48,7 @@ import Testing
     #expect(try header(of: image.bytes).lastPage == 1070)
   }
 
-  @Test func errorsDescribeTheDamage() async throws {
+  @Test func `errors describe the damage`() async throws {
     let image = try await DataFileImage.filled()
     func damaged(_ change: (inout DataFileImage) -> Void) -> StoreError.Code? {
       var copy = image
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// The library would report that it is no file of LMDB.
-  @Test(arguments: [DataFileFormat.version1, .version3]) func aFileOfTheOtherLibraryIsRefused(
+  @Test(arguments: [DataFileFormat.version1, .version3]) func `a file of the other library is refused`(
     _ readable: DataFileFormat
   )
     async throws
@@ -97,7 +97,7 @@ import Testing
     #expect(error?.message.contains("runs with LMDB \(readable.library)") == true)
   }
 
-  @Test func onlyKnownVersionsOfTheLibraryAreSupported() {
+  @Test func `only known versions of the library are supported`() {
     #expect(DataFileFormat.format(major: 0, minor: 9) == .version1)
     #expect(DataFileFormat.format(major: 1, minor: 0) == .version3)
     #expect(DataFileFormat.format(major: 1, minor: 4) == .version3)
@@ -106,7 +106,7 @@ import Testing
     #expect(DataFileFormat.supported == .linked)
   }
 
-  @Test func arbitraryBytesAreRefusedOrRead() async throws {
+  @Test func `arbitrary bytes are refused or read`() async throws {
     var random = SeededGenerator(test: #function)
     let image = try await DataFileImage.filled()
     for _ in 0..<3000 {

@@ -12,11 +12,11 @@ import Testing
     }
   }
 
-  @Test func aWholeFileIsComplete() async throws {
+  @Test func `a whole file is complete`() async throws {
     #expect(try roots(of: try await DataFileImage.filled().bytes).firstMissing() == nil)
   }
 
-  @Test func aTruncatedRootIsNamed() async throws {
+  @Test func `a truncated root is named`() async throws {
     let image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
     for root in header.roots {
@@ -26,7 +26,7 @@ import Testing
   }
 
   /// The meta pages do not list the roots of named databases.
-  @Test func aTruncatedRootOfANamedDatabaseIsNamed() async throws {
+  @Test func `a truncated root of a named database is named`() async throws {
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
     // Moves the last used page beyond the end of the file, so that the roots are examined.
@@ -41,7 +41,7 @@ import Testing
     #expect(try roots(of: image.bytes).firstMissing() == UInt64(image.bytes.count / DataFileImage.pageSize) + 1)
   }
 
-  @Test func anotherPageInPlaceOfARootIsDamage() async throws {
+  @Test func `another page in place of a root is damage`() async throws {
     var image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
     image.setInBothMetas(UInt64(image.bytes.count / DataFileImage.pageSize) + 5, at: DataFileImage.field(120))
@@ -49,7 +49,7 @@ import Testing
     #expect(try roots(of: image.bytes).firstMissing() == header.roots[1])
   }
 
-  @Test func anyDamageIsHandledSafely() async throws {
+  @Test func `any damage is handled safely`() async throws {
     var random = SeededGenerator(test: #function)
     let image = try await DataFileImage.filled()
     for _ in 0..<400 {

@@ -16,14 +16,14 @@ import Testing
     return items.map(\.key)
   }
 
-  @Test func changesAreSortedBetweenRemovalsOfRanges() throws {
+  @Test func `changes are sorted between removals of ranges`() throws {
     let steps = try encoded([
       .set("c", [1]), .set("a", [2]), .removeAll(.all), .remove("z"), .set("b", [3]), .removeAll("a"..<"b"),
     ]).steps
     #expect(steps.map { keys($0) } == [["a", "c"], nil, ["b", "z"], nil])
   }
 
-  @Test func theLastOfSeveralChangesToAKeyCounts() throws {
+  @Test func `the last of several changes to a key counts`() throws {
     let steps = try encoded([.set("b", [1]), .set("a", [2, 2]), .set("b", []), .remove("a"), .set("b", [3, 3, 3])])
       .steps
     #expect(steps.count == 1)
@@ -33,7 +33,7 @@ import Testing
     #expect(items[1].value?.range.count == 3)
   }
 
-  @Test func changesInOrderStayUnchanged() throws {
+  @Test func `changes in order stay unchanged`() throws {
     let items = (0..<100).map { EncodedChanges.Item(key: StoreKey(integer: $0), value: nil) }
     #expect(EncodedChanges.sorted(items).map(\.key) == items.map(\.key))
     #expect(EncodedChanges.sorted([]).isEmpty)
@@ -41,7 +41,7 @@ import Testing
     #expect(EncodedChanges.sorted(items + [items[99]]).count == 100)
   }
 
-  @Test func keysOfAllLengthsAreSorted() {
+  @Test func `keys of all lengths are sorted`() {
     var random = SeededGenerator(test: #function)
     // Few distinct bytes, so that many keys share eight bytes, differ in trailing zeros only, or are equal.
     let items = (0..<2000).map { number in
@@ -55,7 +55,7 @@ import Testing
     #expect(sorted.allSatisfy { $0.value == last[$0.key] })
   }
 
-  @Test(arguments: [1, 2, 64, 1000]) func keysOfAllBytesAreSorted(count: Int) {
+  @Test(arguments: [1, 2, 64, 1000]) func `keys of all bytes are sorted`(count: Int) {
     var random = SeededGenerator(test: #function)
     let keys = (0..<count).map { _ in
       StoreKey(
@@ -65,7 +65,7 @@ import Testing
     #expect(EncodedChanges.sorted(items).map(\.key) == Set(keys).sorted())
   }
 
-  @Test func encodingOnSeveralThreadsGivesTheSameResult() async throws {
+  @Test func `encoding on several threads gives the same result`() async throws {
     var random = SeededGenerator(test: #function)
     let batch = ChangeBatch<[UInt8]>(
       (0..<20_000).map { _ in
@@ -92,7 +92,7 @@ import Testing
     #expect(contents(together) == contents(inSequence))
   }
 
-  @Test func theFirstFailureOfALargeBatchIsReported() async throws {
+  @Test func `the first failure of a large batch is reported`() async throws {
     struct Refused: Error, Equatable { let key: StoreKey }
     let batch = ChangeBatch<[UInt8]>((0..<20_000).map { .set(StoreKey(integer: $0), []) })
     let refused: Set<StoreKey> = [StoreKey(integer: 7), StoreKey(integer: 19_999)]
@@ -103,7 +103,7 @@ import Testing
     #expect(error == Refused(key: StoreKey(integer: 7)))
   }
 
-  @Test func noMemoryIsReservedForLaterValues() async throws {
+  @Test func `no memory is reserved for later values`() async throws {
     await #expect(processExitsWith: .success) {
       try AddressSpaceLimit.set(toFurther: 1 << 30)
       // If the other values were as large as the first one, they would take 6 GB.
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func anyBatchHasTheSameEffectAsItsChangesInSequence() async throws {
+  @Test func `any batch has the same effect as its changes in sequence`() async throws {
     var random = SeededGenerator(test: #function)
     let location = try ConformanceLocation()
     let store = try await LMDBStore<[UInt8]>(path: location.path("environment"), codec: .raw, durability: .buffered)

@@ -25,7 +25,7 @@ import Testing
 
   // MARK: Intact files
 
-  @Test(arguments: formats) func anIntactFileIsReadInEveryWay(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `an intact file is read in every way`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     #expect(Set(image.paths.keys) == Set(ExaminedImage.entries.keys))
     #expect(image.paths.values.map(\.count).max() ?? 0 >= 4)
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// A read of the library protects the pages.
-  @Test func entriesAreExaminedWhileTheyAreWritten() async throws {
+  @Test func `entries are examined while they are written`() async throws {
     let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw, durability: .buffered)
     try await store.apply(
       ChangeBatch((0..<2000).map { .set(StoreKey(integer: $0), [UInt8](repeating: 1, count: 100)) }))
@@ -86,7 +86,7 @@ import Testing
   // MARK: Damage
 
   /// One meta page is enough.
-  @Test(arguments: formats, [0, 1]) func aDamagedMetaPageIsOneFinding(_ format: DataFileFormat, _ number: Int)
+  @Test(arguments: formats, [0, 1]) func `a damaged meta page is one finding`(_ format: DataFileFormat, _ number: Int)
     async throws
   {
     let image = try await ExaminedImage.make(format)
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test(arguments: formats) func aFileWithoutMetaPagesIsRefused(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `a file without meta pages is refused`(_ format: DataFileFormat) async throws {
     var bytes = try await ExaminedImage.make(format).bytes
     for place in 0..<2 * ExaminedImage.pageSize { bytes[place] = 0xFF }
     try write(bytes)
@@ -114,7 +114,7 @@ import Testing
   }
 
   /// A page that is used by two trees, and a cycle.
-  @Test(arguments: formats) func aCycleIsDamage(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `a cycle is damage`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     try write(image.bytes)
     let reader = try DataFileReader(path + "/data.mdb", store: "store")
@@ -199,7 +199,7 @@ import Testing
     try await examination.store.close()
   }
 
-  @Test(arguments: formats) func damagedPagesCostTheirEntriesOnly(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `damaged pages cost their entries only`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     var random = SeededGenerator(test: #function)
     for number in 0..<ExaminedStoreTests.fileCount {

@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  @Test func aReaderNoticesAReplacedFile() async throws {
+  @Test func `a reader notices a replaced file`() async throws {
     try await makeStore(1, at: path)
     try await makeStore(2, at: folder.path("new"))
     let store = try await LMDBStore<Int>(path: path, access: .readOnly)
@@ -51,7 +51,7 @@ import Testing
     try await again.close()
   }
 
-  @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func observationsEndWithTheFiles(
+  @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func `observations end with the files`(
     access: StoreAccess, isReplaced: Bool
   ) async throws {
     try await makeStore(1, at: path)
@@ -77,7 +77,7 @@ import Testing
     try file.close()
   }
 
-  @Test func aWriterRefusesAnOlderStateThatWasWrittenOverTheFile() async throws {
+  @Test func `a writer refuses an older state that was written over the file`() async throws {
     let store = try await LMDBStore<Int>(path: path)
     try await store.setValue(1, forKey: "old")
     let old = try Data(contentsOf: URL(filePath: path + "/data.mdb"))
@@ -96,7 +96,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func aReaderRefusesAFileThatLacksTheLatestTransaction() async throws {
+  @Test func `a reader refuses a file that lacks the latest transaction`() async throws {
     try await makeStore(1, at: path)
     let old = try Data(contentsOf: URL(filePath: path + "/data.mdb"))
     let store = try await LMDBStore<Int>(path: path, access: .readOnly)
@@ -169,7 +169,7 @@ import Testing
 
   /// Without the copy-up, the reader has the file of the lower layer open, and the lock file of the upper one.
   @Test(.enabled(if: Overlay.obstacle == nil, "\(Overlay.obstacle ?? "")"))
-  func aReaderOnAnOverlaySeesTheFirstWriteOfAnotherProcess() async throws {
+  func `a reader on an overlay sees the first write of another process`() async throws {
     let lower = folder.path("lower")
     try FileManager.default.createDirectory(atPath: lower, withIntermediateDirectories: false)
     try await makeStore(1, at: lower + "/environment")

@@ -8,7 +8,7 @@ import Testing
 /// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct FullDiskTests {
-  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom(
+  @Test(arguments: [8_000, 300_000]) func `a full disk loses nothing and the store continues once there is room`(
     valueSize: Int
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
@@ -21,7 +21,7 @@ struct FullDiskTests {
     }
   }
 
-  @Test func aNewEnvironmentNeedsRoom() async throws {
+  @Test func `a new environment needs room`() async throws {
     let disk = try TemporaryFileSystem(size: "256k")
     try Data(count: 256 << 10).write(to: URL(filePath: "\(disk.path)/ballast"))
     await expectStoreError(.full) { try await LMDBEnvironment(path: "\(disk.path)/environment") }
@@ -32,7 +32,9 @@ struct FullDiskTests {
   }
 
   /// `ulimit -f`, set before the environment is opened or while it is open.
-  @Test(arguments: [true, false]) func aFileSizeLimitLosesNothingAndTheStoreContinues(isSetBefore: Bool) async throws {
+  @Test(arguments: [true, false]) func `a file size limit loses nothing and the store continues`(isSetBefore: Bool)
+    async throws
+  {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .success) {
       [path = folder.path("environment") as String, isSetBefore = isSetBefore as Bool] in
@@ -67,7 +69,7 @@ struct FullDiskTests {
     }
   }
 
-  @Test func aReadOnlyDiskIsNotPermitted() async throws {
+  @Test func `a read only disk is not permitted`() async throws {
     let disk = try TemporaryFileSystem(size: "4m")
     let path = "\(disk.path)/environment"
     let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw)

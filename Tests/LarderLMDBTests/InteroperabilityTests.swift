@@ -40,7 +40,7 @@ import Testing
 
   @Test(
     .enabled(if: ForeignTool.commandObstacle == nil, "\(ForeignTool.commandObstacle ?? "")"), arguments: ["-p", ""])
-  func dumpShowsTheSameEntriesInTheSameOrder(format: String) async throws {
+  func `dump shows the same entries in the same order`(format: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await filledEnvironment(path)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.commandObstacle == nil, "\(ForeignTool.commandObstacle ?? "")"))
-  func aDumpCanBeLoadedIntoAnotherEnvironment() async throws {
+  func `a dump can be loaded into another environment`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await filledEnvironment(folder.path("environment"))
     for name in try await environment.storeNames() + ["larder"] {
@@ -84,7 +84,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.commandObstacle == nil, "\(ForeignTool.commandObstacle ?? "")"))
-  func statMatchesTheStatistics() async throws {
+  func `stat matches the statistics`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await filledEnvironment(path)
@@ -145,7 +145,7 @@ import Testing
   @Test(
     .enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"),
     arguments: ["folder", "file"])
-  func pythonReadsTheSameEntriesInTheSameOrder(layout: String) async throws {
+  func `python reads the same entries in the same order`(layout: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     if layout == "file" { try Data().write(to: URL(fileURLWithPath: path)) }
@@ -167,7 +167,7 @@ import Testing
   @Test(
     .enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"),
     arguments: ["folder", "file"])
-  func larderReadsEntriesWrittenByPython(layout: String) async throws {
+  func `larder reads entries written by Python`(layout: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let lines = try ForeignTool.lines(
@@ -210,7 +210,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func theChosenCodecIsRecordedForAForeignDatabase() async throws {
+  func `the chosen codec is recorded for a foreign database`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try ForeignTool.lines(
@@ -239,7 +239,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func foreignNamedDatabasesAreRefused() async throws {
+  func `foreign named databases are refused`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try ForeignTool.lines(
@@ -284,7 +284,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func namedDatabasesBeyondTheLimitOfOpenOnesAreListed() async throws {
+  func `named databases beyond the limit of open ones are listed`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try ForeignTool.lines(
@@ -302,7 +302,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func pythonAndLarderTakeTurnsInOneEnvironment() async throws {
+  func `python and larder take turns in one environment`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let store = try await LMDBStore<[UInt8]>(path: path, codec: .raw)
@@ -322,7 +322,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func aNamedDatabaseRemovedByAnotherProgramIsReported() async throws {
+  func `a named database removed by another program is reported`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)

@@ -32,7 +32,7 @@ import Testing
   }
 
   /// Three processes want the lock in this order: one holds it, one is killed with its wake-up, and one writes to a store.
-  @Test(.enabled(if: work == nil)) func aWriteDoesNotWaitForTheWakeUpOfAKilledWaiter() async throws {
+  @Test(.enabled(if: work == nil)) func `a write does not wait for the wake up of a killed waiter`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
     var processes: [pid_t] = []

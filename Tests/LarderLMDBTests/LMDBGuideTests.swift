@@ -32,7 +32,7 @@ import Testing
     return bytes.count
   }
 
-  @Test func aStoreAlone() async throws {
+  @Test func `a store alone`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.overview
@@ -51,7 +51,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func severalStores() async throws {
+  @Test func `several stores`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.environments-and-transactions-4
@@ -130,7 +130,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func damageOfValuesIsFound() async throws {
+  @Test func `damage of values is found`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.limitations

@@ -5,7 +5,7 @@ import LarderTesting
 import Testing
 
 @Suite struct LMDBStoreTests {
-  @Test func aBatchHasTheSameEffectAsItsChangesInSequence() async throws {
+  @Test func `a batch has the same effect as its changes in sequence`() async throws {
     let location = try ConformanceLocation()
     let store = try await LMDBStore<String>(path: location.path("environment"), codec: .json())
     try await store.apply([
@@ -19,7 +19,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func anUpdateThatChangesNoByteCommitsNothing() async throws {
+  @Test func `an update that changes no byte commits nothing`() async throws {
     let location = try ConformanceLocation()
     let environment = try await LMDBEnvironment(path: location.path("environment"))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -38,7 +38,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func storesOfAnEnvironmentChangeTogether() async throws {
+  @Test func `stores of an environment change together`() async throws {
     let location = try ConformanceLocation()
     let environment = try await LMDBEnvironment(path: location.path("environment"))
     let names = try await LMDBStore<String>(in: environment, name: "names", codec: .json())

@@ -8,7 +8,7 @@ import Testing
 
 /// The longest keys, the largest values, and ranges of every kind.
 @Suite struct LimitTests {
-  @Test func keysOfTheGreatestLengthAndBoundsBeyondIt() async throws {
+  @Test func `keys of the greatest length and bounds beyond it`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json(), durability: .buffered)
     let stem = [UInt8](repeating: 0x6B, count: 510)
@@ -32,7 +32,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func emptyValuesAndValuesOfAHundredMegabytes() async throws {
+  @Test func `empty values and values of a hundred megabytes`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
     let large = [UInt8](repeating: 0xA5, count: 100_000_000)
@@ -46,7 +46,7 @@ import Testing
   }
 
   /// Linux writes at most 2 GiB less a page per call.
-  @Test(arguments: [4096, 8192, 16_384, 32_768, 65_536]) func theLargestValueFitsIntoOneWrite(pageSize: Int)
+  @Test(arguments: [4096, 8192, 16_384, 32_768, 65_536]) func `the largest value fits into one write`(pageSize: Int)
     async throws
   {
     let folder = try TemporaryFolder()
@@ -57,7 +57,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anOversizedValueIsRefusedBeforeAnythingIsWritten() throws {
+  @Test func `an oversized value is refused before anything is written`() throws {
     let coder = ValueCoder<[UInt8]>(codec: .raw, store: "store", maximumSize: 10)
     var bytes: [UInt8] = [1, 2, 3]
     try coder.append([UInt8](repeating: 0, count: 10), forKey: "k", to: &bytes, during: .apply)
@@ -68,7 +68,7 @@ import Testing
     #expect(error?.key == "k" && error?.outcome == .nothingChanged)
   }
 
-  @Test func anyRangeMatchesTheModel() async throws {
+  @Test func `any range matches the model`() async throws {
     var random = SeededGenerator(test: #function)
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -103,7 +103,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aWalkOverPagesAllowsSpaceToBeReused() async throws {
+  @Test func `a walk over pages allows space to be reused`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)

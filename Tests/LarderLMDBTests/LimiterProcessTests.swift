@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func threeProcessesTogetherKeepTheLimits() async throws {
+  @Test func `three processes together keep the limits`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     try await withThrowingTaskGroup { group in
@@ -79,7 +79,7 @@ import Testing
     SharedClock(spansHosts: false) { ClockReading(origin: 0, nanoseconds: seconds * 1_000_000_000) }
   }
 
-  @Test func thePermitOfAKilledProcessComesBackAfterItsLease() async throws {
+  @Test func `the permit of a killed process comes back after its lease`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in

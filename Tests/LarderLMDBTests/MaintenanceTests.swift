@@ -30,7 +30,7 @@ import Testing
     return environment
   }
 
-  @Test(arguments: [true, false], [true, false]) func aBackupIsACompleteEnvironment(
+  @Test(arguments: [true, false], [true, false]) func `a backup is a complete environment`(
     isFolder: Bool, compacting: Bool
   ) async throws {
     let folder = try TemporaryFolder()
@@ -71,7 +71,7 @@ import Testing
     #expect(try folder.names.filter { !$0.hasSuffix("-lock") } == expected)
   }
 
-  @Test(arguments: [true, false]) func aBackupIsReadWithoutCreatingAFile(isFolder: Bool) async throws {
+  @Test(arguments: [true, false]) func `a backup is read without creating a file`(isFolder: Bool) async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: isFolder)
     let path = folder.path("backup")
@@ -86,7 +86,7 @@ import Testing
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path).sorted() == before)
   }
 
-  @Test func aCompactingBackupIsSmaller() async throws {
+  @Test func `a compacting backup is smaller`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: false)
     try await environment.backup(to: folder.path("plain"))
@@ -101,7 +101,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aBackupReplacesNothing() async throws {
+  @Test func `a backup replaces nothing`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: true)
     try Data("text".utf8).write(to: URL(filePath: folder.path("file")))
@@ -119,7 +119,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aStoresBackupIsOfItsWholeEnvironment() async throws {
+  @Test func `a stores backup is of its whole environment`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: true)
     let store = AnyDataStore(try await LMDBStore<[UInt8]>(in: environment, codec: .raw))
@@ -133,7 +133,7 @@ import Testing
   }
 
   /// Maintenance that is running, such as a backup, may take minutes.
-  @Test func closingAndStatisticsDoNotWaitForMaintenance() async throws {
+  @Test func `closing and statistics do not wait for maintenance`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await environment(folder.path("environment"), isFolder: true)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -148,7 +148,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func verificationNamesUndecodableEntriesAndContinues() async throws {
+  @Test func `verification names undecodable entries and continues`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore<Int>(in: environment, codec: .json())
@@ -179,7 +179,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func anUnreadableRecordIsDamage() async throws {
+  @Test func `an unreadable record is damage`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     _ = try await LMDBStore<Int>(in: environment, codec: .json())

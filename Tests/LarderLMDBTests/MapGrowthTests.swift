@@ -25,7 +25,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func theMapHasATebibyteOfAddressSpaceIfAvailable() async throws {
+  @Test func `the map has a tebibyte of address space if available`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let size = try await environment.statistics().mapSize
@@ -33,7 +33,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func oneBatchMayBeManyTimesLargerThanTheMap() async throws {
+  @Test func `one batch may be many times larger than the map`() async throws {
     try await withGrowingStore { _, store in
       let value = [UInt8](repeating: 1, count: 10_000)
       try await store.apply(ChangeBatch((0..<500).map { .set(StoreKey(integer: $0), value) }))
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateRunsAgainAndOnlyItsLastRunCounts() async throws {
+  @Test func `an update runs again and only its last run counts`() async throws {
     try await withGrowingStore { _, store in
       let runs = Tally()
       let result = try await store.update(["a", "b"]) { slots in
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func nestedReadsContinueWhileTheMapGrows() async throws {
+  @Test func `nested reads continue while the map grows`() async throws {
     try await withGrowingStore { environment, store in
       let value = [UInt8](repeating: 3, count: 30_000)
       try await store.setValue(value, forKey: "k")
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateMayReadItsStoreAndOthers() async throws {
+  @Test func `an update may read its store and others`() async throws {
     try await withGrowingStore { environment, store in
       let other = try await LMDBStore<Int>(in: environment, name: "other", codec: .json())
       try await other.setValue(5, forKey: "k")
@@ -103,7 +103,7 @@ import Testing
     }
   }
 
-  @Test func oneThreadMayReadWhileItIterates() async throws {
+  @Test func `one thread may read while it iterates`() async throws {
     try await withGrowingStore { environment, store in
       let value = [UInt8](repeating: 1, count: 2000)
       try await store.apply(ChangeBatch((0..<300).map { .set(StoreKey(integer: $0), value) }))
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func readsContinueWhileTheMapWaitsForABackup() async throws {
+  @Test func `reads continue while the map waits for a backup`() async throws {
     try await withGrowingStore { environment, store in
       try await store.setValue([1], forKey: "k")
       let backup = HeldRead()
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func closingWhileTheMapGrowsSucceeds() async throws {
+  @Test func `closing while the map grows succeeds`() async throws {
     let folder = try TemporaryFolder()
     for _ in 0..<10 {
       let environment = try await LMDBEnvironment(

@@ -36,7 +36,9 @@ import Testing
     }
   }
 
-  @Test(arguments: formats) func aKilledMigrationLeavesTheOldOrTheWholeNewEnvironment(_ format: DataFileFormat)
+  @Test(arguments: formats) func `a killed migration leaves the old or the whole new environment`(
+    _ format: DataFileFormat
+  )
     async throws
   {
     try await ExaminedImage.create(format, at: old)

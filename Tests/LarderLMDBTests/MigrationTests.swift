@@ -33,7 +33,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test(arguments: formats, [true, false]) func allDatabasesAreCopied(_ format: DataFileFormat, isFolder: Bool)
+  @Test(arguments: formats, [true, false]) func `all databases are copied`(_ format: DataFileFormat, isFolder: Bool)
     async throws
   {
     try await ExaminedImage.create(format, at: folder.path("created"))
@@ -56,7 +56,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func theEntriesOfOtherProgramsAreCopied() async throws {
+  @Test func `the entries of other programs are copied`() async throws {
     guard ExaminedImage.obstacle(.version1) == nil, ExaminedImage.obstacle(.version3) == nil else { return }
     let program = """
       environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
@@ -83,7 +83,9 @@ import Testing
     #expect(lines == ["3003 100000 b'value'", "0"])
   }
 
-  @Test(arguments: formats) func aDatabaseWithSeveralValuesPerKeyIsRefused(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `a database with several values per key is refused`(_ format: DataFileFormat)
+    async throws
+  {
     guard format != .linked else { return }
     let program = """
       environment = lmdb.open(sys.argv[1], max_dbs=4, map_size=1 << 26)
@@ -96,7 +98,7 @@ import Testing
     #expect(try folder.names == ["old"])
   }
 
-  @Test(arguments: formats) func damageIsRefused(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `damage is refused`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     let pages = image.paths.values.reduce(into: Set<UInt64>()) { $0.formUnion($1) }.subtracting(image.bodies).sorted()
     for page in [0, 1] + TestDepth.part(of: pages, oneIn: 20, for: "migration") {
@@ -110,7 +112,7 @@ import Testing
   }
 
   /// A program of either version, and this process.
-  @Test(arguments: formats) func anEnvironmentInUseIsRefused(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `an environment in use is refused`(_ format: DataFileFormat) async throws {
     try await ExaminedImage.create(format, at: old)
     if format == .linked {
       let environment = try await LMDBEnvironment(path: old)
@@ -139,7 +141,7 @@ import Testing
     try await expectEntries(at: new)
   }
 
-  @Test func theRestOfAnInterruptedMigrationIsReplaced() async throws {
+  @Test func `the rest of an interrupted migration is replaced`() async throws {
     try await ExaminedImage.create(.linked, at: old)
     let left = new + ".larder-tmp-0123456789abcdef"
     try FileManager.default.createDirectory(atPath: left + "/store", withIntermediateDirectories: true)
@@ -151,7 +153,7 @@ import Testing
   }
 
   /// As if a byte of a value had changed on its way to the disk.
-  @Test func aCopyThatWasWrittenWronglyIsRefused() async throws {
+  @Test func `a copy that was written wrongly is refused`() async throws {
     try await ExaminedImage.create(.linked, at: old)
     await expectStoreError(.ioFailed) {
       try await LMDBEnvironment.migrate(from: old, to: new) { path in
@@ -166,7 +168,7 @@ import Testing
   }
 
   /// Another program has opened the old environment after the migration began.
-  @Test func aWriteDuringTheMigrationIsAConflict() async throws {
+  @Test func `a write during the migration is a conflict`() async throws {
     try await ExaminedImage.create(.linked, at: old)
     await expectStoreError(.conflict) {
       try await LMDBEnvironment.migrate(from: old, to: new) { [old] _ in
@@ -188,7 +190,7 @@ import Testing
   }
 
   /// The comparison notices each kind of difference.
-  @Test func aDifferentCopyIsNoticed() async throws {
+  @Test func `a different copy is noticed`() async throws {
     func listing(_ name: String, _ changes: ChangeBatch<[UInt8]>) async throws -> DatabaseListing {
       try await ExaminedImage.create(.linked, at: folder.path(name))
       let store = try await LMDBStore<[UInt8]>(path: folder.path(name), codec: .raw)

@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Event.allCases, Durability.File.allCases) func writesStop(
+  @Test(arguments: Event.allCases, Durability.File.allCases) func `writes stop`(
     event: Event, durability: Durability.File
   ) async throws {
     let folder = try TemporaryFolder()
@@ -80,7 +80,7 @@ import Testing
     try await saved.close()
   }
 
-  @Test func filesThatComeBackAreNotWritten() async throws {
+  @Test func `files that come back are not written`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json())
     #expect(rename(folder.path("environment"), folder.path("elsewhere")) == 0)
@@ -95,7 +95,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func filesThatMoveDuringATransactionAreNotWritten() async throws {
+  @Test func `files that move during a transaction are not written`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let store = try await LMDBStore<Int>(in: environment, codec: .json())
@@ -111,7 +111,7 @@ import Testing
   }
 
   /// Opening and closing the lock file of an open environment would release the process's locks on it.
-  @Test func aReplacedDataFileIsNotOpenedAlongsideTheOldOne() async throws {
+  @Test func `a replaced data file is not opened alongside the old one`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)

@@ -9,7 +9,7 @@ import Testing
 ///
 /// An environment has a fixed number of them.
 @Suite struct NamedDatabaseTests {
-  @Test func moreStoresThanHandlesCanBeOpenedInTurn() async throws {
+  @Test func `more stores than handles can be opened in turn`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     for number in 0..<1100 {
@@ -24,7 +24,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aStoreIsRemovedWithItsDatabaseAndRecord() async throws {
+  @Test func `a store is removed with its database and record`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let store = try await LMDBStore<Int>(in: environment, name: "s", codec: .json())
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func aStoreThatAnotherProgramRemovesIsNotWritten() async throws {
+  func `a store that another program removes is not written`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let environment = try await LMDBEnvironment(path: path)
@@ -63,7 +63,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func asManyStoresAsHandlesCanBeOpen() async throws {
+  @Test func `as many stores as handles can be open`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     var stores: [LMDBStore<Int>] = []
@@ -80,7 +80,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func storesOfOneNameShareAHandle() async throws {
+  @Test func `stores of one name share a handle`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// LMDB would show such a transaction the entries of the handle's former store.
-  @Test func aHandleIsNotReusedWhileATransactionMayUseIt() async throws {
+  @Test func `a handle is not reused while a transaction may use it`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let first = try await LMDBStore<Int>(in: environment, name: "a", codec: .json())

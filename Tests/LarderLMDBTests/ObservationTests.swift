@@ -55,7 +55,7 @@ import Testing
     try LMDBError.check(mdb_txn_commit(write))
   }
 
-  @Test func aCommitOfAnotherProcessIsNotReportedBeforeReadersFindIt() async throws {
+  @Test func `a commit of another process is not reported before readers find it`() async throws {
     let (environment, store) = try await openStore()
     try await store.setValue([1], forKey: "a")
     let observation = events.observe(store)
@@ -72,7 +72,7 @@ import Testing
 
   // MARK: One process
 
-  @Test func aTransactionIsReportedToTheObserversOfEachStore() async throws {
+  @Test func `a transaction is reported to the observers of each store`() async throws {
     let (environment, store) = try await openStore()
     let other = try await LMDBStore<[UInt8]>(in: environment, name: "other", codec: .raw)
     // Another object for the same store, opened under the same path.
@@ -106,7 +106,7 @@ import Testing
     withExtendedLifetime(observations) {}
   }
 
-  @Test func aDiscardedUpdateIsNotReportedToAnObserverThatComesDuringIt() async throws {
+  @Test func `a discarded update is not reported to an observer that comes during it`() async throws {
     let (environment, store) = try await openStore()
     let begun = Locked<StoreObservation?>(nil)
     let transaction = try await environment.statistics().lastTransaction
@@ -122,7 +122,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func noCommitOfThisProcessIsTakenForOneOfAnother() async throws {
+  @Test func `no commit of this process is taken for one of another`() async throws {
     let (environment, store) = try await openStore()
     let observation = events.observe(store)
     let writes: [(String, [StoreChange], @Sendable () async throws -> Void)] = [
@@ -163,7 +163,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func openingAStoreIsNotTakenForACommitOfAnotherProcess() async throws {
+  @Test func `opening a store is not taken for a commit of another process`() async throws {
     let (environment, store) = try await openStore()
     let observation = events.observe(store)
     let other = try await LMDBStore<Int>(in: environment, name: "other", codec: .json())
@@ -181,7 +181,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func aCommitThatFollowsOthersReportsThemToo() throws {
+  @Test func `a commit that follows others reports them too`() throws {
     let (observers, list) = (EnvironmentObservers(), StoreObservers())
     let handle = ObjectIdentifier(list)
     let observation = list.add(.all) { events.add($0) }
@@ -228,7 +228,7 @@ import Testing
     withExtendedLifetime(second) {}
   }
 
-  @Test func anObservationThatBeginsDuringALongTransactionMissesNothing() async throws {
+  @Test func `an observation that begins during a long transaction misses nothing`() async throws {
     let (environment, store) = try await openStore()
     let (begun, observed) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     async let written: Void = environment.write { transaction in
@@ -259,7 +259,7 @@ import Testing
     #expect(try await values.next() == nil)
   }
 
-  @Test func anObservationOfAClosedStoreEnds() async throws {
+  @Test func `an observation of a closed store ends`() async throws {
     let (environment, store) = try await openStore()
     let second = try await LMDBStore<[UInt8]>(in: environment, name: "second", codec: .raw)
     // A store without an observer is closed together with its environment too.
@@ -280,7 +280,7 @@ import Testing
     withExtendedLifetime((observations, late)) {}
   }
 
-  @Test func observersKeepNeitherAStoreNorItsEnvironmentOpen() async throws {
+  @Test func `observers keep neither a store nor its environment open`() async throws {
     func changes() async throws -> (StoreChanges, StoreStates<[UInt8]?>.Iterator) {
       let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
       var values = store.updates(forKey: "a").makeAsyncIterator()
@@ -295,7 +295,7 @@ import Testing
   }
 
   /// Observers come and go during writes, so the search for other commits ends and begins again.
-  @Test func observersComeAndGoWhileTheStoreIsWritten() async throws {
+  @Test func `observers come and go while the store is written`() async throws {
     let (environment, store) = try await openStore()
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<3 {
@@ -319,7 +319,7 @@ import Testing
 
   // MARK: Several processes
 
-  @Test func aCommitOfAnotherProcessIsReportedWhileAWriteWaitsForItsLock() async throws {
+  @Test func `a commit of another process is reported while a write waits for its lock`() async throws {
     let (environment, store) = try await openStore()
     try await store.setValue([1], forKey: "a")
     let observation = events.observe(store)
@@ -355,7 +355,7 @@ import Testing
   }
 
   @Test(arguments: [StoreAccess.readWrite, .readOnly])
-  func aCommitOfAnotherProcessIsSeen(_ access: StoreAccess) async throws {
+  func `a commit of another process is seen`(_ access: StoreAccess) async throws {
     let (first, _) = try await openStore()
     try await first.close()
     let environment = try await Self.open(folder.path, access: access)
@@ -380,7 +380,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func observersFollowAMapThatAnotherProcessEnlarges() async throws {
+  @Test func `observers follow a map that another process enlarges`() async throws {
     let environment = try await Self.open(folder.path, initialMapSize: 1 << 18)
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
     let isDone = Flag()

@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func anOlderProgramCannotWriteOnceANewerOneHasTakenOverTheStore() async throws {
+  @Test func `an older program cannot write once a newer one has taken over the store`() async throws {
     let environment = try await open()
     let older = try await LMDBStore<User>(in: environment, codec: .json())
     try await older.setValue(User(name: "Ada", tags: ["x"]), forKey: "7")
@@ -82,7 +82,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aTransactionChecksEachStoreOfTheSameName() async throws {
+  @Test func `a transaction checks each store of the same name`() async throws {
     let environment = try await open()
     let older = try await LMDBStore<User>(in: environment, codec: .json())
     let newer = try await LMDBStore<User>(in: environment, codec: Self.versioned())
@@ -94,7 +94,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aTakeOverThatIsAbortedLeavesTheStoreToOlderPrograms() async throws {
+  @Test func `a take over that is aborted leaves the store to older programs`() async throws {
     let environment = try await open()
     let older = try await LMDBStore<User>(in: environment, codec: .json())
     let newer = try await LMDBStore<User>(in: environment, codec: Self.versioned())
@@ -112,7 +112,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func theTakeOverInAnotherProcessIsSeen() async throws {
+  @Test func `the take over in another process is seen`() async throws {
     let environment = try await open()
     let older = try await LMDBStore<User>(in: environment, codec: .json())
     try await older.setValue(User(name: "Ada"), forKey: "1")
@@ -129,7 +129,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func fieldsOfNewerVersionsStayWhenTheStoreIsTakenOver() async throws {
+  @Test func `fields of newer versions stay when the store is taken over`() async throws {
     let environment = try await open()
     try await LMDBStore<User>(in: environment, codec: .json()).close()
     try await setRecord(
@@ -144,7 +144,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func otherChangesOfTheRecordAreAccepted() async throws {
+  @Test func `other changes of the record are accepted`() async throws {
     let environment = try await open()
     let store = try await LMDBStore<User>(in: environment, codec: .json())
     try await store.setValue(User(name: "Ada"), forKey: "1")

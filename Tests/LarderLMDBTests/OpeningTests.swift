@@ -34,14 +34,14 @@ import Testing
         == ["file.mdb", "folder", "folder/data.mdb"], sourceLocation: sourceLocation)
   }
 
-  @Test func filesThatAreNoDataFilesAreRefused() async throws {
+  @Test func `files that are no data files are refused`() async throws {
     try await expectRefused(Array("some text\n".utf8), .unrecognizedFormat, saying: "not an LMDB data file")
     let text = Array(String(repeating: "a longer text\n", count: 1000).utf8)
     try await expectRefused(text, .unrecognizedFormat, saying: "not an LMDB data file")
     try await expectRefused([UInt8](repeating: 0, count: 8192), .unrecognizedFormat, saying: "magic number")
   }
 
-  @Test func dataFilesThatThisLMDBCannotReadAreRefused() async throws {
+  @Test func `data files that this LMDB cannot read are refused`() async throws {
     let image = try await DataFileImage.filled()
     var other = image
     for meta in [0, DataFileImage.secondMeta] {
@@ -60,7 +60,7 @@ import Testing
     try await expectRefused(other.bytes, .corrupted, saying: "contradict")
   }
 
-  @Test func aFileWithoutItsRootPagesIsRefused() async throws {
+  @Test func `a file without its root pages is refused`() async throws {
     let image = try await DataFileImage.filled()
     let header = try DataFileHeader(image.bytes, store: "store")
     let folder = try TemporaryFolder()
@@ -81,7 +81,7 @@ import Testing
     #expect(try folder.names == ["file.mdb"])
   }
 
-  @Test func aFileMayEndBeforeUnreferencedPages() async throws {
+  @Test func `a file may end before unreferenced pages`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let store = try await LMDBStore<[UInt8]>(in: environment, codec: .raw)
@@ -104,7 +104,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func anEmptiedDataFileIsRefused() async throws {
+  @Test func `an emptied data file is refused`() async throws {
     let folder = try TemporaryFolder()
     try Data().write(to: URL(filePath: folder.path("file.mdb")))
     for (path, file) in [("file.mdb", "file.mdb"), ("folder", "folder/data.mdb")] {
@@ -123,7 +123,7 @@ import Testing
   }
 
   /// The files of a process that was killed while it created an environment.
-  @Test func anInterruptedCreationIsCompleted() async throws {
+  @Test func `an interrupted creation is completed`() async throws {
     let folder = try TemporaryFolder()
     try FileManager.default.createDirectory(atPath: folder.path("folder"), withIntermediateDirectories: false)
     try Data().write(to: URL(filePath: folder.path("folder/data.mdb")))
@@ -132,7 +132,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anEmptyFileIsTreatedAsMissing() async throws {
+  @Test func `an empty file is treated as missing`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("file.mdb")
     try Data().write(to: URL(filePath: path))
@@ -145,7 +145,7 @@ import Testing
     #expect(try folder.names == ["file.mdb", "file.mdb-lock"])
   }
 
-  @Test func missingFilesAreNotCreated() async throws {
+  @Test func `missing files are not created`() async throws {
     let folder = try TemporaryFolder()
     await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a"), createsIfMissing: false) }
     await expectStoreError(.notFound) { try await LMDBEnvironment(path: folder.path("a/b")) }
@@ -155,7 +155,7 @@ import Testing
     #expect(try FileManager.default.subpathsOfDirectory(atPath: folder.path) == ["empty"])
   }
 
-  @Test func pathsToOtherKindsOfFilesAreRefused() async throws {
+  @Test func `paths to other kinds of files are refused`() async throws {
     let folder = try TemporaryFolder()
     #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
     await expectStoreError(.unrecognizedFormat) { try await LMDBEnvironment(path: folder.path("fifo")) }
@@ -185,7 +185,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: folder.path("nowhere")))
   }
 
-  @Test func newFilesArePrivate() async throws {
+  @Test func `new files are private`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     try Data().write(to: URL(filePath: folder.path("file")))
@@ -198,7 +198,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func inaccessibleFilesAreNotPermitted() async throws {
+  @Test func `inaccessible files are not permitted`() async throws {
     let folder = try TemporaryFolder()
     for (name, folderMode, fileMode) in [("closed", 0o000, 0o600), ("readable", 0o755, 0o600), ("open", 0o755, 0o444)] {
       let environment = try await LMDBEnvironment(path: folder.path(name))

@@ -36,7 +36,7 @@ struct OtherLibraryTests {
   }
 
   @Test(arguments: [StoreAccess.readWrite, .readOnly, .immutable])
-  func aFileOfTheOtherLibraryIsRefusedAndLeftAsItIs(_ access: StoreAccess) async throws {
+  func `a file of the other library is refused and left as it is`(_ access: StoreAccess) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     _ = try run(creation, path)
@@ -50,7 +50,7 @@ struct OtherLibraryTests {
   }
 
   /// The other program reads what it has written, after this one was refused.
-  @Test func aProgramWithTheOtherLibraryGoesOn() async throws {
+  @Test func `a program with the other library goes on`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let waiting = """
@@ -70,7 +70,7 @@ struct OtherLibraryTests {
     #expect(try await lines == ["1001"])
   }
 
-  @Test func theVersionIsThatOfTheLoadedLibrary() {
+  @Test func `the version is that of the loaded library`() {
     let isReplaced = ProcessInfo.processInfo.environment["LD_LIBRARY_PATH"] == ForeignTool.otherLibrary
     #expect(LMDBEnvironment.libraryVersion.hasPrefix(isReplaced ? "1." : "0.9."))
     #expect(DataFileFormat.linked == (isReplaced ? .version3 : .version1))

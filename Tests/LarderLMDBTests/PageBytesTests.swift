@@ -4,7 +4,7 @@ import Testing
 @testable import LarderLMDB
 
 @Suite struct PageBytesTests {
-  @Test func integersAreReadAtAnyOffsetButNotBeyondTheEnd() {
+  @Test func `integers are read at any offset but not beyond the end`() {
     let bytes = PageBytes([9, 9, 1, 2, 3, 4, 5, 6, 7, 8][2...])
     #expect(bytes.integer(at: 0) == 1 as UInt8)
     #expect(bytes.integer(at: 1) == UInt16(littleEndian: 0x0302))

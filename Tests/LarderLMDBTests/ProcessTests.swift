@@ -47,7 +47,7 @@ import Testing
     withUnsafeBytes(of: count) { Array($0) }
   }
 
-  @Test func countersIncrementedByTwoProcessesLoseNoUpdate() async throws {
+  @Test func `counters incremented by two processes lose no update`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     async let child: Void = {
@@ -72,7 +72,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aProcessKilledDuringAWriteAffectsNoOtherProcess() async throws {
+  @Test func `a process killed during a write affects no other process`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([1], forKey: "before")
@@ -97,7 +97,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func slotsAreAvailableAfterManyConcurrentReads() async throws {
+  @Test func `slots are available after many concurrent reads`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([1], forKey: "k")
@@ -120,7 +120,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func dataOfAnEarlierSessionIsMadeDurable() async throws {
+  @Test func `data of an earlier session is made durable`() async throws {
     let folder = try TemporaryFolder()
     for makesDurable in [0, 1] {
       await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
@@ -141,7 +141,7 @@ import Testing
     }
   }
 
-  @Test func processesThatCreateAnEnvironmentTogetherShareIt() async throws {
+  @Test func `processes that create an environment together share it`() async throws {
     for _ in 0..<3 {
       let folder = try TemporaryFolder()
       await withTaskGroup(of: Void.self) { group in
@@ -165,7 +165,7 @@ import Testing
   ///
   /// LMDB tells processes apart by locks on that number.
   @Test(.enabled(if: ForeignTool.pythonObstacle == nil, "\(ForeignTool.pythonObstacle ?? "")"))
-  func aProcessWithTheSameNumberIsReported() async throws {
+  func `a process with the same number is reported`() async throws {
     let folder = try TemporaryFolder()
     try await ProcessTests.open(folder.path).close()
     let program = """
@@ -189,7 +189,7 @@ import Testing
     try await ProcessTests.open(folder.path).close()
   }
 
-  @Test func theSlotOfAProcessKilledDuringAReadIsCleared() async throws {
+  @Test func `the slot of a process killed during a read is cleared`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -211,7 +211,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func staleSlotsAreClearedByOpeningAndByWriting() async throws {
+  @Test func `stale slots are cleared by opening and by writing`() async throws {
     let folder = try TemporaryFolder()
     try await ProcessTests.open(folder.path).close()
     for isOpen in [false, true] {
@@ -230,7 +230,7 @@ import Testing
     }
   }
 
-  @Test func aReaderFollowsTheMapGrowthOfAnotherProcess() async throws {
+  @Test func `a reader follows the map growth of another process`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path, initialMapSize: 1 << 18)
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
@@ -252,7 +252,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aWriterFollowsTheMapGrowthOfAnotherProcess() async throws {
+  @Test func `a writer follows the map growth of another process`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path, initialMapSize: 1 << 18)
     for round in 1...3 {
@@ -268,7 +268,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aMapSmallerThanTheFileIsEnlarged() async throws {
+  @Test func `a map smaller than the file is enlarged`() async throws {
     let folder = try TemporaryFolder()
     let store = try await ProcessTests.open(folder.path)
     try await store.setValue([UInt8](repeating: 1, count: 3_000_000), forKey: "k")
@@ -279,7 +279,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func aStoreOpenedByTwoProcessesWithDifferentCodecsGetsOneOfThem() async throws {
+  @Test func `a store opened by two processes with different codecs gets one of them`() async throws {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .success) { [path = folder.path as String] in
       let environment = try await LMDBEnvironment(path: "\(path)/environment", durability: .buffered)
@@ -298,7 +298,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func manyEnvironmentsLeaveAddressSpaceToTheProgram() async throws {
+  @Test func `many environments leave address space to the program`() async throws {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .success) { [path = folder.path as String] in
       var environments: [LMDBEnvironment] = []
@@ -312,7 +312,7 @@ import Testing
     }
   }
 
-  @Test func aProcessWithLittleAddressSpaceOpensASmallerMap() async throws {
+  @Test func `a process with little address space opens a smaller map`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw, durability: .buffered)
     try await store.setValue([UInt8](repeating: 1, count: 5_000_000), forKey: "k")

@@ -26,7 +26,7 @@ import Testing
     return state
   }
 
-  @Test(arguments: [StoreAccess.readOnly, .immutable]) func everyWriteIsRefusedAndNothingChanges(
+  @Test(arguments: [StoreAccess.readOnly, .immutable]) func `every write is refused and nothing changes`(
     access: StoreAccess
   ) async throws {
     let folder = try TemporaryFolder()
@@ -60,7 +60,7 @@ import Testing
     #expect(try Data(contentsOf: URL(filePath: folder.path("environment/data.mdb"))) == data)
   }
 
-  @Test func aReaderSeesWritesOfAnotherProcess() async throws {
+  @Test func `a reader sees writes of another process`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<Int>(path: folder.path("environment"))
     try await store.setValue(5, forKey: "k")
@@ -72,7 +72,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func onlyImmutableFilesAreReadWithoutALockFile() async throws {
+  @Test func `only immutable files are read without a lock file`() async throws {
     let folder = try TemporaryFolder()
     try await makeStore(folder.path("environment"))
     #expect(unlink(folder.path("environment/lock.mdb")) == 0)
@@ -87,7 +87,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("environment")) == ["data.mdb"])
   }
 
-  @Test(arguments: [StoreAccess.readOnly, .immutable]) func nothingIsCreated(access: StoreAccess) async throws {
+  @Test(arguments: [StoreAccess.readOnly, .immutable]) func `nothing is created`(access: StoreAccess) async throws {
     let folder = try TemporaryFolder()
     try Data().write(to: URL(filePath: folder.path("empty")))
     for path in ["missing", "empty"] {
@@ -96,7 +96,7 @@ import Testing
     #expect(try folder.names == ["empty"])
   }
 
-  @Test func theProviderUsesTheAccess() async throws {
+  @Test func `the provider uses the access`() async throws {
     let folder = try TemporaryFolder()
     try await makeStore(folder.path("environment"))
     let url = try StoreURL("lmdb:\(folder.path("environment"))")
@@ -110,7 +110,7 @@ import Testing
   @Test(
     .enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"),
     arguments: [true, false])
-  func aReadOnlyMountIsRead(hasLockFile: Bool) async throws {
+  func `a read only mount is read`(hasLockFile: Bool) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
     let path = "\(disk.path)/environment"
     try await makeStore(path)
@@ -123,7 +123,7 @@ import Testing
     }
   }
 
-  @Test(.enabled(if: geteuid() == 0, "to become another user takes root")) func theFilesOfAnotherUserAreRead()
+  @Test(.enabled(if: geteuid() == 0, "to become another user takes root")) func `the files of another user are read`()
     async throws
   {
     let folder = try TemporaryFolder()
@@ -153,7 +153,8 @@ import Testing
   }
 
   /// A user who may write to the data file may also write to a lock file that root has created.
-  @Test(.enabled(if: geteuid() == 0, "to give files away takes root")) func aLockFileGetsTheOwnerOfTheDataFile()
+  @Test(.enabled(if: geteuid() == 0, "to give files away takes root"))
+  func `a lock file gets the owner of the data file`()
     async throws
   {
     let folder = try TemporaryFolder()

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderLMDB
 
 @Suite struct ReaderPoolTests {
-  @Test func theCachedTransactionsAreFewComparedToTheTable() {
+  @Test func `the cached transactions are few compared to the table`() {
     for slotCount in [1, 8, 16, 126, 1022] {
       for processorCount in [1, 2, 8, 200] {
         let shardCount = ReaderPool.shardCount(slotCount: slotCount, processorCount: processorCount)
@@ -21,7 +21,7 @@ import Testing
   }
 
   /// Threads come and go, and each leaves a transaction in its shard.
-  @Test func idleTransactionsOfOtherShardsAreReleasedWhenSlotsRunOut() async throws {
+  @Test func `idle transactions of other shards are released when slots run out`() async throws {
     let folder = try TemporaryFolder()
     var created: OpaquePointer?
     try LMDBError.check(mdb_env_create(&created))

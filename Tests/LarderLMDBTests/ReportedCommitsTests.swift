@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func everyCommitOfAnotherProcessIsReportedAndNoneOfThisOne() {
+  @Test func `every commit of another process is reported and none of this one`() {
     var visited: Set<World> = [World()]
     var open = [World()]
     while let world = open.popLast() {
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  @Test func anObservationBeginsAfterTheCommitsBefore() {
+  @Test func `an observation begins after the commits before`() {
     var reported = ReportedCommits()
     reported.begin(after: 7)
     var isReported = [reported.didFind(7)]

@@ -9,7 +9,7 @@ import Testing
 
 /// All users of a file in a process share one environment, whatever path they use.
 @Suite struct SharingTests {
-  @Test func everyPathToAFileGivesTheSameEnvironment() async throws {
+  @Test func `every path to a file gives the same environment`() async throws {
     let folder = try TemporaryFolder()
     let files = FileManager.default
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
@@ -41,7 +41,7 @@ import Testing
     try await again.close()
   }
 
-  @Test func environmentsAtOtherPathsAreSeparate() async throws {
+  @Test func `environments at other paths are separate`() async throws {
     let folder = try TemporaryFolder()
     let first = try await LMDBEnvironment(path: folder.path("first"))
     let second = try await LMDBEnvironment(path: folder.path("second"))
@@ -61,7 +61,7 @@ import Testing
     try await second.close()
   }
 
-  @Test func anotherDurabilityIsRefusedWhileItIsOpen() async throws {
+  @Test func `another durability is refused while it is open`() async throws {
     let folder = try TemporaryFolder()
     let synced = try await LMDBEnvironment(path: folder.path("environment"))
     let error = await expectStoreError(.locked) {
@@ -77,7 +77,7 @@ import Testing
     try await buffered.close()
   }
 
-  @Test func closingOneLeavesTheOthers() async throws {
+  @Test func `closing one leaves the others`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("environment")
     let first = try await LMDBEnvironment(path: path)
@@ -107,7 +107,7 @@ import Testing
     try await third.close()
   }
 
-  @Test func closingWaitsForAReader() async throws {
+  @Test func `closing waits for a reader`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     let other = try await LMDBEnvironment(path: folder.path("environment"))
@@ -144,7 +144,7 @@ import Testing
     try await other.close()
   }
 
-  @Test func aReleasedStoreCanBeOpenedAgain() async throws {
+  @Test func `a released store can be opened again`() async throws {
     let folder = try TemporaryFolder()
     for round in 0..<5 {
       let store = try await LMDBStore<Int>(path: folder.path("environment"), codec: .json())
@@ -156,7 +156,7 @@ import Testing
     try await other.close()
   }
 
-  @Test func aStoreRetainsItsEnvironment() async throws {
+  @Test func `a store retains its environment`() async throws {
     let folder = try TemporaryFolder()
     func open() async throws -> LMDBStore<Int> {
       try await LMDBStore(in: try await LMDBEnvironment(path: folder.path("environment")), codec: .json())
@@ -167,7 +167,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anotherCodecIsRefusedByName() async throws {
+  @Test func `another codec is refused by name`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("environment"), codec: .raw)
     for isOpen in [true, false] {
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func invalidStoreNamesAreRefused() async throws {
+  @Test func `invalid store names are refused`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     for name in ["", "larder", "a\0b", String(repeating: "n", count: 512)] {
@@ -205,7 +205,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func childProcessesDoNotInheritTheFiles() async throws {
+  @Test func `child processes do not inherit the files`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))
     var status = stat()
@@ -224,7 +224,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func manyTasksOpenAndCloseConcurrently() async throws {
+  @Test func `many tasks open and close concurrently`() async throws {
     let folder = try TemporaryFolder()
     let rounds = 10
     try await withThrowingTaskGroup(of: Void.self) { group in

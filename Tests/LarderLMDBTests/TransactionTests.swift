@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionReadsItsOwnWrites() async throws {
+  @Test func `a transaction reads its own writes`() async throws {
     let (names, ages) = (names, ages)
     let seen = try await environment.write { transaction in
       try transaction.setValue(1, forKey: "new", in: ages)
@@ -49,7 +49,7 @@ import Testing
     #expect(try names.keys(in: .all, limit: 9, order: .ascending) == ["2"])
   }
 
-  @Test func aClosureThatThrowsChangesNothing() async throws {
+  @Test func `a closure that throws changes nothing`() async throws {
     let (names, ages) = (names, ages)
     await #expect(throws: Stop.self) {
       try await environment.write { transaction in
@@ -62,7 +62,7 @@ import Testing
     #expect(try ages.keys(in: .all, limit: 9, order: .ascending) == ["1"])
   }
 
-  @Test func anErrorOfLMDBsTypePassesThrough() async throws {
+  @Test func `an error of LMDBs type passes through`() async throws {
     let (names, ages) = (names, ages)
     for code: Int32 in [-30792, 5, -30782] {
       let mine = LMDBError(code: code)
@@ -73,7 +73,7 @@ import Testing
     #expect(try ages.value(forKey: "1") == 36)
   }
 
-  @Test func argumentErrorsNameTheirStoreAndLeaveTheTransactionUsable() async throws {
+  @Test func `argument errors name their store and leave the transaction usable`() async throws {
     let names = names
     try await environment.write { transaction in
       var codes: [StoreError.Code] = []
@@ -96,7 +96,7 @@ import Testing
     expectStoreError(.invalidArgument) { try environment.read { try $0.entries(limit: -1, of: names) } }
   }
 
-  @Test func aFailedChangeFailsTheTransactionEvenIfCaught() async throws {
+  @Test func `a failed change fails the transaction even if caught`() async throws {
     let folder = try TemporaryFolder()
     // The map cannot hold the values. It has to grow even if the error is caught.
     let environment = try await LMDBEnvironment(
@@ -132,7 +132,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aReadIsASnapshot() async throws {
+  @Test func `a read is a snapshot`() async throws {
     let (names, ages) = (names, ages)
     let reader = HeldRead()
     let environment = environment
@@ -158,7 +158,7 @@ import Testing
     try await reading.value
   }
 
-  @Test func readersSeeAllOfATransactionOrNothing() async throws {
+  @Test func `readers see all of a transaction or nothing`() async throws {
     let environment = environment
     let left = try await LMDBStore<Int>(in: environment, name: "left", codec: .json())
     let right = try await LMDBStore<Int>(in: environment, name: "right", codec: .json())
@@ -183,7 +183,7 @@ import Testing
     try await readers.value
   }
 
-  @Test func aCursorWalksInBothDirections() async throws {
+  @Test func `a cursor walks in both directions`() async throws {
     let store = try await LMDBStore<[UInt8]>(in: environment, name: "bytes", codec: .raw)
     let keys = (0..<500).map { StoreKey("k\(1000 + $0)") }
     try await store.apply(ChangeBatch(keys.enumerated().map { .set($1, [UInt8](repeating: 1, count: $0)) }))
@@ -238,7 +238,7 @@ import Testing
     }
   }
 
-  @Test func bytesAreShownWithoutACopy() async throws {
+  @Test func `bytes are shown without a copy`() async throws {
     let store = try await LMDBStore<[UInt8]>(in: environment, name: "bytes", codec: .raw)
     let values: [StoreKey: [UInt8]] = ["empty": [], "short": [1, 2, 3], "long": [UInt8](repeating: 9, count: 100_000)]
     try await store.apply(ChangeBatch(values.map { .set($0.key, $0.value) }))
@@ -259,7 +259,7 @@ import Testing
     #expect(count == 2)
   }
 
-  @Test func writersTakeTurns() async throws {
+  @Test func `writers take turns`() async throws {
     let (environment, ages) = (environment, ages)
     try await withThrowingTaskGroup(of: Void.self) { group in
       for _ in 0..<20 {
@@ -277,7 +277,7 @@ import Testing
     #expect(try ages.value(forKey: "count") == 100)
   }
 
-  @Test func aTaskCancelledWhileItWaitsChangesNothing() async throws {
+  @Test func `a task cancelled while it waits changes nothing`() async throws {
     let (environment, ages) = (environment, ages)
     let writer = HeldRead()
     let shared = environment.handle.environment
@@ -293,7 +293,7 @@ import Testing
     #expect(try ages.value(forKey: "cancelled") == nil)
   }
 
-  @Test func aCancelledTaskDoesNotStart() async throws {
+  @Test func `a cancelled task does not start`() async throws {
     let (environment, ages) = (environment, ages)
     let task = Task {
       try await environment.write { try $0.setValue(1, forKey: "cancelled", in: ages) }

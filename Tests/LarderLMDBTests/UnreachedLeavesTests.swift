@@ -42,7 +42,7 @@ import Testing
     return (Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) }), lost, report)
   }
 
-  @Test(arguments: formats) func aDestroyedBranchPageCostsNothing(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `a destroyed branch page costs nothing`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     #expect(image.branches.count > 2)
     for page in image.branches.sorted() {
@@ -60,7 +60,7 @@ import Testing
   }
 
   /// Without a page above the leaves, it is unknown which keys lie between them.
-  @Test(arguments: formats) func aLeafThatIsDestroyedTooIsAGap(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `a leaf that is destroyed too is a gap`(_ format: DataFileFormat) async throws {
     let image = try await ExaminedImage.make(format)
     let root = try #require(image.roots["default"])
     // The path of an entry without a large value ends with its leaf, and begins with pages of all entries.
@@ -77,7 +77,9 @@ import Testing
   }
 
   /// Which leaves are free is unknown then, and free ones have older entries.
-  @Test(arguments: formats) func entriesThatMayBeOlderAreFoundOnRequestOnly(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `entries that may be older are found on request only`(_ format: DataFileFormat)
+    async throws
+  {
     let image = try await ExaminedImage.make(format)
     let root = try #require(image.roots["default"])
     let freeListRoot = try #require(image.freeListPages.min())
@@ -96,7 +98,9 @@ import Testing
   }
 
   /// Each transaction writes a new list of databases, and leaves the state before as it was.
-  @Test(arguments: formats) func withoutTheListOfDatabasesTheStateBeforeIsRead(_ format: DataFileFormat) async throws {
+  @Test(arguments: formats) func `without the list of databases the state before is read`(_ format: DataFileFormat)
+    async throws
+  {
     let image = try await ExaminedImage.make(format)
     try write(image.bytes, destroying: [])
     let root = try #require(try DataFileReader(path + "/data.mdb", store: "store").latestSnapshot().meta.main.root)
@@ -107,7 +111,7 @@ import Testing
   }
 
   /// The file has several older copies of each leaf, which are free.
-  @Test func anOlderCopyReplacesNothing() async throws {
+  @Test func `an older copy replaces nothing`() async throws {
     let keys = (0..<2000).map { StoreKey(integer: $0) }
     let created = folder.path("created")
     let store = try await LMDBStore<[UInt8]>(path: created, codec: .raw, durability: .buffered)

@@ -5,7 +5,7 @@ import LarderStoreQueue
 import Testing
 
 @Suite struct MeteredQueueTests {
-  @Test func aMeteredQueueCountsDeliveriesAndDeaths() async throws {
+  @Test func `a metered queue counts deliveries and deaths`() async throws {
     let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2, retryPolicy: .immediate))
     let queue = try await MemoryStore<[UInt8]>().queue(
       of: String.self, prefix: "q/", codec: .json(), configuration: configuration
@@ -30,7 +30,7 @@ import Testing
     #expect(AnyDataStore(queue).pausableQueue != nil)
   }
 
-  @Test func deathsOfAQueueBehindAnExistentialAreCounted() async throws {
+  @Test func `deaths of a queue behind an existential are counted`() async throws {
     let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1, retryPolicy: .immediate))
     let queue = try await MemoryStore<[UInt8]>().queue(
       of: String.self, prefix: "q/", codec: .json(), configuration: configuration

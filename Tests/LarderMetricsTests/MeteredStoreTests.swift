@@ -5,14 +5,14 @@ import LarderTesting
 import Testing
 
 @Suite struct MeteredStoreTests {
-  @Test func itsNameDefaultsToThatOfItsBase() {
+  @Test func `its name defaults to that of its base`() {
     let store = MemoryStore<Int>().metered(logger: nil)
     #expect(store.report().store == store.information.name)
     #expect(MemoryStore<Int>().metered(as: "outside").report().store == "outside")
     #expect("\(store)" == "MeteredStore[\(store.base)]")
   }
 
-  @Test func twoMetersShowTheSavingsOfTheLayersBetween() async throws {
+  @Test func `two meters show the savings of the layers between`() async throws {
     let inner = MemoryStore<Int>().metered(as: "inside")
     let store = inner.faulty().metered(as: "outside")
     store.base.schedule(.error(.full), on: .apply)

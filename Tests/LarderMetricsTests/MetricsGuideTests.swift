@@ -13,7 +13,7 @@ import Testing
 
   private func fetch() async throws -> Int { 42 }
 
-  @Test func storesAndBlocks() async throws {
+  @Test func `stores and blocks`() async throws {
     // snippet.overview
     let backend = MemoryStore<String>().metered(as: "backend")
     let store = backend.metered(as: "store")
@@ -48,7 +48,7 @@ import Testing
     #expect(store.report().operations.map(\.name) == ["value", "apply", "decode", "fetch"])
   }
 
-  @Test func namesOfOpenTelemetry() async throws {
+  @Test func `names of OpenTelemetry`() async throws {
     let base = MemoryStore<String>()
 
     // snippet.names-of-opentelemetry
@@ -60,7 +60,7 @@ import Testing
     #expect(meter.report()["apply"]?.count == 1)
   }
 
-  @Test func twoMeters() async throws {
+  @Test func `two meters`() async throws {
     let base = MemoryStore<String>()
     // snippet.finding-a-slow-operation
     let backend = base.metered(as: "backend")

@@ -27,7 +27,7 @@ struct OpenTelemetryNamesTests {
     }.sorted()
   }
 
-  @Test func operationsOfAStoreHaveTheNamesForDatabases() async throws {
+  @Test func `operations of a store have the names for databases`() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter("users"))
     store.base.schedule(.delay(.milliseconds(250)), on: .value)
     async let value = store.value(forKey: "k")
@@ -52,7 +52,7 @@ struct OpenTelemetryNamesTests {
         == 1)
   }
 
-  @Test func operationsOfAQueueHaveTheNamesForMessaging() async throws {
+  @Test func `operations of a queue have the names for messaging`() async throws {
     let queue = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "q/", codec: .json())
       .metered(by: meter("mails"))
     try await queue.enqueue("mail")
@@ -94,7 +94,7 @@ struct OpenTelemetryNamesTests {
   }
 
   /// The conventions have a name for an error that is not known.
-  @Test func anErrorThatIsNoStoreErrorIsOther() async throws {
+  @Test func `an error that is no store error is other`() async throws {
     struct Mistake: Error {}
     let store = MemoryStore<Int>().metered(by: meter("users"))
     await #expect(throws: Mistake.self) { try await store.forward(.verify, of: nil) { throw Mistake() } }
@@ -103,7 +103,7 @@ struct OpenTelemetryNamesTests {
         "db.system.name=sqlite db.operation.name=verify db.collection.name=users error.type=_OTHER 1"))
   }
 
-  @Test func spansHaveTheAttributes() async throws {
+  @Test func `spans have the attributes`() async throws {
     let store = MemoryStore<Int>().metered(by: meter("users"))
     _ = try await store.value(forKey: "k")
     await #expect(throws: StoreError.self) { try await store.value(forKey: "") }

@@ -24,7 +24,7 @@ import Testing
   }
 
   /// Uniform, long-tailed and bimodal times, from nanoseconds to hours.
-  @Test(arguments: [1, 1000, 3_600_000_000] as [UInt64]) func percentilesAreAccurateToTwoDigits(unit: UInt64) {
+  @Test(arguments: [1, 1000, 3_600_000_000] as [UInt64]) func `percentiles are accurate to two digits`(unit: UInt64) {
     var random = SeededGenerator(seed: 9)
     let even = (1...10_000).map { UInt64($0) * unit }.shuffled(using: &random)
     let longTailed = (1...10_000).map { 10_000 * unit / UInt64($0) + 100 }
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func emptyAndSingleTalliesAreReported() {
+  @Test func `empty and single tallies are reported`() {
     #expect(report(of: []).count == 0)
     #expect(report(of: []).longest == .zero)
     let one = report(of: [1_234_567])
@@ -50,7 +50,7 @@ import Testing
     #expect(report(of: [0]).median == .zero)
   }
 
-  @Test func extremeTimesAreCounted() {
+  @Test func `extreme times are counted`() {
     let report = report(of: [.max, 1])
     #expect(report.count == 2)
     #expect(report.percentile99 > .seconds(200_000))

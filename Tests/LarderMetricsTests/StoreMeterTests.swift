@@ -24,7 +24,7 @@ import Tracing
       tracer: tracer, clock: clock)
   }
 
-  @Test func operationsAreTimedByTheClock() async throws {
+  @Test func `operations are timed by the clock`() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     store.base.schedule(.delay(.milliseconds(30)), on: .value)
     async let value = store.value(forKey: "k")
@@ -38,7 +38,7 @@ import Tracing
     #expect(report.mean == .milliseconds(30))
   }
 
-  @Test func everyOperationHasARowInTheOrderOfTheContract() async throws {
+  @Test func `every operation has a row in the order of the contract`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     try await store.setValue(1, forKey: "k")
     _ = try await store.value(forKey: "k")
@@ -57,7 +57,7 @@ import Tracing
     #expect(operations.allSatisfy { $0.count == 1 && $0.errorCount == 0 && $0.bytes == nil })
   }
 
-  @Test func errorsAreCountedByTheirCode() async throws {
+  @Test func `errors are counted by their code`() async throws {
     struct BodyFailed: Error {}
     let store = MemoryStore<Int>().faulty().metered(by: meter())
     store.base.schedule(.error(.ioFailed), on: .apply)
@@ -85,7 +85,7 @@ import Tracing
   }
 
   /// The body's error is the caller's own, whatever its type; that of a store below is not.
-  @Test func errorsOfABodyPassThrough() async throws {
+  @Test func `errors of a body pass through`() async throws {
     let store = MemoryStore<Int>().faulty().metered(by: meter())
     let thrown = StoreError(.conflict, during: .update, store: "mine", message: "mine")
     #expect(await expectStoreError(.conflict) { try await store.update("k") { _ in throw thrown } }?.store == "mine")
@@ -96,7 +96,7 @@ import Tracing
     #expect(store.report()["update"]?.errors == ["full": 1])
   }
 
-  @Test(arguments: [Int.max, .min]) func sizesAreClamped(size: Int) async throws {
+  @Test(arguments: [Int.max, .min]) func `sizes are clamped`(size: Int) async throws {
     let store = MemoryStore<Int>().metered(by: meter(countsBytes: true)) { _ in size }
     let most = max(0, size)
     for _ in 0..<2 {
@@ -111,7 +111,7 @@ import Tracing
   }
 
   /// A backend that uses a measured store itself, for example to keep its figures.
-  @Test func backendsAreCalledWithoutALock() async throws {
+  @Test func `backends are called without a lock`() async throws {
     final class Backend: MetricsFactory {
       let meter = Locked<StoreMeter?>(nil)
       let inner = TestMetrics()
@@ -154,7 +154,7 @@ import Tracing
     #expect((meter.report()["block"]?.count ?? 0) >= 3)
   }
 
-  @Test func aViewIsMeasuredWithTheNameOfItsStore() async throws {
+  @Test func `a view is measured with the name of its store`() async throws {
     let view = MemoryStore<[UInt8]>().typed(Int.self, prefix: "tenant/ada@example.org/", codec: .json()).metered()
     try await view.setValue(1, forKey: "x")
     let error = await expectStoreError(.invalidKey) { _ = try await view.value(forKey: "") }
@@ -165,7 +165,7 @@ import Tracing
     }
   }
 
-  @Test func bytesAreCountedIfASizeIsGiven() async throws {
+  @Test func `bytes are counted if a size is given`() async throws {
     let store = MemoryStore<[UInt8]>().metered(by: meter(countsBytes: true), size: \.count)
     try await store.apply([.set("a", [1, 2, 3]), .set("b", [4]), .remove("c")])
     _ = try await store.value(forKey: "a")
@@ -187,7 +187,7 @@ import Tracing
   }
 
   /// The time of a caller's closure does not count as the store's.
-  @Test func theSizeClosureIsNotMeasured() async throws {
+  @Test func `the size closure is not measured`() async throws {
     let clock = clock
     let store = MemoryStore<Int>().metered(by: meter(countsBytes: true)) { _ in
       clock.advance(by: .seconds(1))
@@ -199,7 +199,7 @@ import Tracing
     #expect(store.report().operations.map(\.bytes) == [8, 8])
   }
 
-  @Test func operationsInProgressAreAMetric() async throws {
+  @Test func `operations in progress are a metric`() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     store.base.schedule(.delay(.milliseconds(30)), on: .value)
     async let value = store.value(forKey: "k")
@@ -213,7 +213,7 @@ import Tracing
     #expect(metrics.meters.count == 1)
   }
 
-  @Test func countersAreExactUnderManyTasks() async throws {
+  @Test func `counters are exact under many tasks`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<100 {
@@ -235,7 +235,7 @@ import Tracing
     #expect(timer.values.count == 5000)
   }
 
-  @Test func metricsNameTheStoreTheOperationAndTheOutcome() async throws {
+  @Test func `metrics name the store the operation and the outcome`() async throws {
     let store = MemoryStore<Int>().faulty().metered(by: meter())
     store.base.schedule(.error(.full), on: .apply)
     await #expect(throws: StoreError.self) { try await store.setValue(1, forKey: "k") }
@@ -249,7 +249,7 @@ import Tracing
       ])
   }
 
-  @Test func slowOperationsAreLogged() async throws {
+  @Test func `slow operations are logged`() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     for (milliseconds, count) in [(99, 0), (100, 1)] {
       store.base.schedule(.delay(.milliseconds(milliseconds)), on: .value)
@@ -265,7 +265,7 @@ import Tracing
       entry.metadata == ["store": "users", "operation": "value", "outcome": "success", "milliseconds": "100"])
   }
 
-  @Test func bulkWorkIsNotLoggedAsSlow() async throws {
+  @Test func `bulk work is not logged as slow`() async throws {
     let meter = StoreMeter(
       name: "users", slowThreshold: .zero, logger: Logger(label: "test") { [log] _ in log }, metrics: metrics,
       tracer: tracer, clock: clock)
@@ -282,7 +282,7 @@ import Tracing
     #expect(log.entries.map { $0.metadata["operation"] } == ["entries", "apply"])
   }
 
-  @Test func warningsOfSlowOperationsAreLimited() {
+  @Test func `warnings of slow operations are limited`() {
     var slow = SlowLog()
     let second: Int64 = 1_000_000_000
     let first = (0..<12).map { slow.omittedBeforeWarning(at: $0 * second) }
@@ -292,7 +292,7 @@ import Tracing
     #expect(slow.omittedBeforeWarning(at: 61 * second) == 0)
   }
 
-  @Test func operationsHaveSpansWithinTheirCallers() async throws {
+  @Test func `operations have spans within their callers`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     let outer = tracer.startSpan("request")
     try await InstrumentationContext.$current.withValue(outer.context) {
@@ -308,7 +308,7 @@ import Tracing
   }
 
   /// Work done by another task, as by the committer of a group.
-  @Test func workForCallersIsAChildOfOneOrLinkedToAll() async throws {
+  @Test func `work for callers is a child of one or linked to all`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     #expect(CallerContexts.current == nil)
     let requests = (0..<3).map { tracer.startSpan("request \($0)") }
@@ -334,7 +334,7 @@ import Tracing
     #expect(spans[3].parentSpanID == nil && spans[3].links.isEmpty)
   }
 
-  @Test func workThatAlsoServesUntracedCallersBelongsToNoTrace() async throws {
+  @Test func `work that also serves untraced callers belongs to no trace`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     let request = tracer.startSpan("request")
     let caller = InstrumentationContext.$current.withValue(request.context) { CallerContexts.current }
@@ -345,7 +345,7 @@ import Tracing
   }
 
   /// Backends keep no more links, and a group may have thousands of callers.
-  @Test func aSpanHasNoMoreLinksThanBackendsKeep() async throws {
+  @Test func `a span has no more links than backends keep`() async throws {
     let store = MemoryStore<Int>().metered(by: meter())
     let requests = (0..<200).map { tracer.startSpan("request \($0)") }
     let callers = requests.map { request in
@@ -357,7 +357,7 @@ import Tracing
     #expect(span.links.map { $0.context.inMemorySpanContext?.spanID } == ids)
   }
 
-  @Test func measuredBlocksHaveSpans() async throws {
+  @Test func `measured blocks have spans`() async throws {
     struct Failed: Error {}
     let meter = meter()
     let store = MemoryStore<Int>().metered(by: meter)
@@ -372,7 +372,7 @@ import Tracing
   }
 
   /// Keys and values are passed only to the store.
-  @Test func keysAndValuesAreNotExported() async throws {
+  @Test func `keys and values are not exported`() async throws {
     struct Leak: Error, CustomStringConvertible { let description = "secret-value" }
     let meter = StoreMeter(
       name: "users", slowThreshold: .zero, logger: Logger(label: "test") { [log] _ in log }, metrics: metrics,
@@ -393,7 +393,7 @@ import Tracing
     #expect(!told.contains("secret"))
   }
 
-  @Test func blocksAreMeasuredByTheirNames() async throws {
+  @Test func `blocks are measured by their names`() async throws {
     struct Failed: Error {}
     let meter = meter()
     #expect(meter.measure("decode") { 7 } == 7)
@@ -408,7 +408,7 @@ import Tracing
     #expect(report["decode"]?.errors == ["other": 1])
   }
 
-  @Test func aReportIsATableOrJSON() async throws {
+  @Test func `a report is a table or JSON`() async throws {
     let store = MemoryStore<Int>().faulty(clock: clock).metered(by: meter())
     store.base.schedule(.delay(.microseconds(1500)), on: .count)
     async let count = store.count()

@@ -6,7 +6,7 @@ import Testing
 
 /// The order in which writes get the locks of their keys.
 @Suite struct LockOrderTests {
-  @Test func writesOfTheSameKeyRunInTheOrderOfArrival() {
+  @Test func `writes of the same key run in the order of arrival`() {
     var order = LockOrder()
     let (first, runs) = order.begin(LockedKeys(["a", "b"]))
     #expect(runs)
@@ -20,7 +20,7 @@ import Testing
     #expect(order.end(third.number) == [] && order.end(third.number) == [])
   }
 
-  @Test func aCancelledWaiterLetsOthersPass() {
+  @Test func `a cancelled waiter lets others pass`() {
     var order = LockOrder()
     let first = order.begin(LockedKeys(["a"])).number
     let second = order.begin(LockedKeys(["a", "b"])).number
@@ -29,7 +29,7 @@ import Testing
     #expect(order.end(first) == [])
   }
 
-  @Test func rangesMeetKeysAndRanges() {
+  @Test func `ranges meet keys and ranges`() {
     let range = LockedKeys("b"..<"d")
     #expect(range.meets(LockedKeys(["a", "c"])) && LockedKeys(["a", "c"]).meets(range))
     #expect(!range.meets(LockedKeys(["a", "d"])) && !LockedKeys(["d"]).meets(range))
@@ -39,7 +39,7 @@ import Testing
   }
 
   /// Random writes come and go; no two that run share a key, and none waits without a reason.
-  @Test func noTwoRunningWritesShareAKey() {
+  @Test func `no two running writes share a key`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "LockOrderTests")
     var order = LockOrder()
     var present: [(number: Int, keys: Set<StoreKey>)] = []

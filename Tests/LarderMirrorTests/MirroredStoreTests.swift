@@ -42,7 +42,7 @@ import Testing
 
   // MARK: Writes
 
-  @Test func bothStoresGetEveryWrite() async throws {
+  @Test func `both stores get every write`() async throws {
     try await mirror.apply([.set("a", 1), .set("b", 2), .set("c", 3), .removeAll("c"..."d"), .set("d", 4)])
     try await mirror.removeValue(forKey: "b")
     let sum = try await mirror.update(["a", "d", "e"]) { values in
@@ -58,7 +58,7 @@ import Testing
     #expect(mirror.isSynchronized)
   }
 
-  @Test func aDiscardedUpdateIsNotCopied() async throws {
+  @Test func `a discarded update is not copied`() async throws {
     try await mirror.apply([.set("a", 1), .set("b", 2)])
     try await mirror.repair()
     // A write to the secondary would fail, and be noticed.
@@ -72,7 +72,7 @@ import Testing
     #expect(try entries(of: new) == ["a": 1, "b": 2])
   }
 
-  @Test func aFailureOfTheSecondaryFailsNoWrite() async throws {
+  @Test func `a failure of the secondary fails no write`() async throws {
     try await mirror.repair()
     secondary.schedule(.error(.full), on: .apply)
     try await mirror.setValue(1, forKey: "a")
@@ -84,7 +84,7 @@ import Testing
     #expect(mirror.isSwitched)
   }
 
-  @Test func aFailureOfThePrimaryFailsTheWrite() async throws {
+  @Test func `a failure of the primary fails the write`() async throws {
     try await mirror.repair()
     primary.schedule(.error(.full), on: .apply)
     await expectStoreError(.full) { try await mirror.setValue(1, forKey: "a") }
@@ -98,7 +98,7 @@ import Testing
     #expect(try entries(of: new) == ["a": 2])
   }
 
-  @Test func aCancellationDoesNotSeparateTheStores() async throws {
+  @Test func `a cancellation does not separate the stores`() async throws {
     primary.schedule(.suspension(.after), on: .apply)
     let write = Task { try await mirror.setValue(1, forKey: "a") }
     try await primary.waitForSuspended()
@@ -108,7 +108,7 @@ import Testing
     #expect(try entries(of: new) == entries(of: old))
   }
 
-  @Test func writesOfAKeyKeepTheirOrder() async throws {
+  @Test func `writes of a key keep their order`() async throws {
     secondary.schedule(.suspension(), on: .apply)
     let first = Task { try await mirror.setValue(1, forKey: "a") }
     try await secondary.waitForSuspended()
@@ -128,7 +128,7 @@ import Testing
 
   // MARK: Repairs
 
-  @Test func differencesAreListedAndRepaired() async throws {
+  @Test func `differences are listed and repaired`() async throws {
     try old.apply([.set("a", 1), .set("b", 2), .set("c", 3), .set("e", 5), .set("g", 7)])
     try new.apply([.set("a", 1), .set("c", 0), .set("d", 4), .set("f", 6), .set("h", 8), .set("i", 9)])
     let expected: [StoreDifference] = [
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func aRepairMissesNoWriteThatRunsBesideIt() async throws {
+  @Test func `a repair misses no write that runs beside it`() async throws {
     try old.apply(ChangeBatch((0..<500).map { .set(StoreKey(integer: $0), $0) }))
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "MirroredStoreTests")
     let seeds = (0..<4).map { _ in UInt64.random(in: .min ... .max, using: &generator) }
@@ -183,7 +183,7 @@ import Testing
 
   // MARK: Exchanging the stores
 
-  @Test func theExchangeWaitsForWritesAndHoldsUpNoRead() async throws {
+  @Test func `the exchange waits for writes and holds up no read`() async throws {
     try await mirror.repair()
     secondary.schedule(.suspension(), on: .apply)
     let write = Task { try await mirror.setValue(1, forKey: "a") }
@@ -209,7 +209,7 @@ import Testing
     #expect(try entries(of: old) == ["a": 3])
   }
 
-  @Test func theFollowerHoldsUpNoSynchronization() async throws {
+  @Test func `the follower holds up no synchronization`() async throws {
     try await mirror.repair()
     secondary.schedule(.error(.ioFailed), on: .synchronize)
     try await mirror.synchronize()
@@ -224,7 +224,7 @@ import Testing
     #expect(failures.count == 2)
   }
 
-  @Test func informationIsThatOfBoth() throws {
+  @Test func `information is that of both`() throws {
     let one = StoreInformation(
       name: "one", durability: .synced, sharing: .betweenProcesses, maximumKeyLength: 100, entryLifetime: .untilRemoved,
       reportedCommits: .ofHost, readsMayBeCopies: false)
@@ -238,7 +238,7 @@ import Testing
     #expect(both.maximumKeyLength == 100 && both.maximumValueSize == 10)
   }
 
-  @Test func closingClosesBoth() async throws {
+  @Test func `closing closes both`() async throws {
     secondary.schedule(.error(.ioFailed), on: .close)
     await expectStoreError(.ioFailed) { try await mirror.close() }
     expectStoreError(.closed) { try old.value(forKey: "a") }

@@ -69,7 +69,7 @@ import Testing
     scratch = try TemporaryFolder()
   }
 
-  @Test func changesAndStates() async throws {
+  @Test func `changes and states`() async throws {
     let (titles, screen) = (Titles(), Screen())
     // snippet.overview
     let notes = try await JSONFileStore<Note>(path: folder + "/notes.json").observable()
@@ -105,7 +105,7 @@ import Testing
     try await showing.value
   }
 
-  @Test func anIteratorThatSurvivesErrors() async throws {
+  @Test func `an iterator that survives errors`() async throws {
     let screen = Screen()
     let notes = MemoryStore<Note>().observable()
     let following = Task {
@@ -128,7 +128,7 @@ import Testing
     await following.value
   }
 
-  @Test func entriesThatExpire() async throws {
+  @Test func `entries that expire`() async throws {
     // snippet.entries-that-expire
     let sessions = try await JSONFileStore(path: folder + "/sessions.json", codec: .json(Session.self).expiring())
       .observable()
@@ -146,7 +146,7 @@ import Testing
     try await sessions.close()
   }
 
-  @Test @MainActor func aUserInterface() async throws {
+  @Test @MainActor func `a user interface`() async throws {
     let notes = MemoryStore<Note>().observable()
     // snippet.user-interfaces
     let newest = ObservedEntries(notes, in: .prefix("inbox/"), limit: 20, order: .descending)
@@ -166,7 +166,7 @@ import Testing
     try await notes.close()
   }
 
-  @Test @MainActor func settingsWithADefault() async throws {
+  @Test @MainActor func `settings with a default`() async throws {
     let store = MemoryStore<Settings>().observable()
     // snippet.user-interfaces-2
     let settings = ObservedValue(store, forKey: "settings", default: Settings())
@@ -177,7 +177,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func anObserver() async throws {
+  @Test func `an observer`() async throws {
     let notes = MemoryStore<Note>().observable()
     let unread = Atomic(false)
     // snippet.observers-of-your-own
@@ -198,7 +198,7 @@ import Testing
     try await notes.close()
   }
 
-  @Test func theFirstExampleIsShort() throws {
+  @Test func `the first example is short`() throws {
     let guide = try Guide("Modules/Decorators/LarderObservation/LarderObservation.docc/ObservingStores.md")
     let example = try #require(guide.pieces.first { $0.contains("changes()") })
     #expect(example.split(separator: "\n").count <= 15)

@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func aValueIsFollowed() async throws {
+  @Test func `a value is followed`() async throws {
     let observed = ObservedValue(store, forKey: "a")
     #expect(observed.value == nil && !observed.isLoaded)
     await wait { observed.isLoaded }
@@ -43,7 +43,7 @@ import Testing
     #expect(observed.isLoaded && observed.error == nil)
   }
 
-  @Test func aMissingKeyHasTheDefaultWhichIsNotWritten() async throws {
+  @Test func `a missing key has the default which is not written`() async throws {
     let observed = ObservedValue(store, forKey: "a", default: 7)
     #expect(observed.value == 7 && !observed.isLoaded)
     await wait { observed.isLoaded }
@@ -57,7 +57,7 @@ import Testing
     await wait { observed.value == 7 }
   }
 
-  @Test func aStateWithoutADefaultIsSetAndRemoved() async throws {
+  @Test func `a state without a default is set and removed`() async throws {
     let observed = ObservedValue(store, forKey: "a")
     try await observed.set(1)
     await wait { observed.value == 1 }
@@ -68,7 +68,7 @@ import Testing
     await expectStoreError(.ioFailed) { try await observed.set(2) }
   }
 
-  @Test func aReleasedStoreIsNotWritten() async throws {
+  @Test func `a released store is not written`() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
     let observed = ObservedValue(try #require(store), forKey: "a", default: 0)
     await wait { observed.isLoaded }
@@ -78,7 +78,7 @@ import Testing
     await expectStoreError(.closed) { try await observed.set(1) }
   }
 
-  @Test func entriesAreFollowed() async throws {
+  @Test func `entries are followed`() async throws {
     let observed = ObservedEntries(store, in: .prefix("a"), limit: 2, order: .descending)
     await wait { observed.isLoaded }
     #expect(observed.entries == [])
@@ -88,7 +88,7 @@ import Testing
     await wait { observed.entries.map(\.value) == [2, 1] }
   }
 
-  @Test func anErrorIsShownAndEndsWithTheNextSuccessEvenIfTheValueIsTheSame() async throws {
+  @Test func `an error is shown and ends with the next success even if the value is the same`() async throws {
     try await store.setValue(1, forKey: "a")
     let observed = ObservedValue(store, forKey: "a", clock: clock)
     await wait { observed.value == 1 }
@@ -103,7 +103,7 @@ import Testing
     #expect(observed.value == 1)
   }
 
-  @Test func neitherKeepsTheOtherAlive() async throws {
+  @Test func `neither keeps the other alive`() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
     var observed: ObservedValue<Int?>? = ObservedValue(try #require(store), forKey: "a")
     var entries: ObservedEntries<Int>? = ObservedEntries(try #require(store))

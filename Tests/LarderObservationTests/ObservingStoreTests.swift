@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct ObservingStoreTests {
   private let store = MemoryStore<Int>().observable()
 
-  @Test func changesAreReportedInOrderAfterTheCommit() async throws {
+  @Test func `changes are reported in order after the commit`() async throws {
     var changes = store.changes().makeAsyncIterator()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 2), .remove("c"), .removeAll("d"..<"e")])
@@ -21,7 +21,7 @@ import Testing
     for change in expected { #expect(await changes.next() == change) }
   }
 
-  @Test func aSlowReaderGetsOneChangeOfTheRange() async throws {
+  @Test func `a slow reader gets one change of the range`() async throws {
     var changes = store.changes(in: .prefix("k")).makeAsyncIterator()
     for number in 0..<10_000 { try await store.setValue(number, forKey: StoreKey("k\(number)")) }
     #expect(await changes.next() == .range(.prefix("k")))
@@ -29,7 +29,7 @@ import Testing
     #expect(await changes.next() == .key("k0"))
   }
 
-  @Test func statesBeginWithTheCurrentOneAndEndWithTheLast() async throws {
+  @Test func `states begin with the current one and end with the last`() async throws {
     try await store.setValue(1, forKey: "a")
     var values = store.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(1))
@@ -41,7 +41,7 @@ import Testing
     #expect(try await values.next() == nil)
   }
 
-  @Test func everyWriteThatReturnsIsReportedBeforeTheEnd() async throws {
+  @Test func `every write that returns is reported before the end`() async throws {
     for _ in 0..<100 {
       let store = MemoryStore<Int>().observable()
       let reportCount = Locked(0)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func anObserverDoesNotKeepTheStoreOpen() async throws {
+  @Test func `an observer does not keep the store open`() async throws {
     var store: ObservingStore<MemoryStore<Int>>? = MemoryStore<Int>().observable()
     weak let released = store
     var values = try #require(store).updates(forKey: "a").makeAsyncIterator()

@@ -17,7 +17,7 @@ import Testing
     store = base.observable()
   }
 
-  @Test func aWriteThatChangedNothingIsNotReported() async throws {
+  @Test func `a write that changed nothing is not reported`() async throws {
     let observation = events.observe(store)
     base.schedule(.error(.full), on: .apply)
     await expectStoreError(.full) { try await store.setValue(1, forKey: "a") }
@@ -32,7 +32,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func aWriteWithAnUnknownOutcomeIsReported() async throws {
+  @Test func `a write with an unknown outcome is reported`() async throws {
     let observation = events.observe(store)
     base.schedule(.error(.ioFailed, .after), on: .apply)
     await expectStoreError(.ioFailed) { try await store.apply([.set("a", 1), .removeAll("b"..<"c")]) }
@@ -43,7 +43,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func anObserverGetsThePartOfAChangeInItsRange() async throws {
+  @Test func `an observer gets the part of a change in its range`() async throws {
     let observation = events.observe(store, "b"..<"d")
     try await store.apply([.set("a", 1), .set("c", 1), .removeAll("a"..<"c"), .removeAll("d"..<"e"), .removeAll(.all)])
     #expect(events.take() == [.changed([.key("c"), .range("b"..<"c"), .range("b"..<"d")])])
@@ -55,7 +55,7 @@ import Testing
   }
 
   /// The observer that closes the list stands for another thread that closes the store during a report.
-  @Test func noChangeFollowsTheEnd() {
+  @Test func `no change follows the end`() {
     let list = StoreObservers()
     let closing = list.add(.all) { event in if case .changed = event { list.close() } }
     let observation = list.add(.all) { events.add($0) }
@@ -67,7 +67,7 @@ import Testing
     withExtendedLifetime((closing, observation, late)) {}
   }
 
-  @Test func purgesAndTouchesAreReportedOnEitherSideOfTheExpiry() async throws {
+  @Test func `purges and touches are reported on either side of the expiry`() async throws {
     let clock = ManualClock()
     let below = MemoryStore<Expiring<Int>>().observable().expiring(.after(.seconds(10))) { clock.date }
     let above = MemoryStore<Expiring<Int>>().expiring(.after(.seconds(10))) { clock.date }.observable()
@@ -87,7 +87,7 @@ import Testing
     try await expectReports(above)
   }
 
-  @Test func aWriteBehindStoreReportsAcceptedWritesCommitsAndDiscards() async throws {
+  @Test func `a write behind store reports accepted writes commits and discards`() async throws {
     let clock = ManualClock()
     let later = store.writeBehind(maximumAge: .seconds(10), clock: clock)
     try await later.setValue(1, forKey: "a")
@@ -108,7 +108,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func anObservedBaseReportsForADecoratorAboveIt() async throws {
+  @Test func `an observed base reports for a decorator above it`() async throws {
     let outer = AnyDataStore(store).observable()
     let observation = events.observe(outer)
     try await store.setValue(1, forKey: "a")
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: ["m/", "", StoreKey(bytes: [0xFF, 0xFF])])
-  func aViewReportsItsOwnKeys(_ prefix: StoreKey) async throws {
+  func `a view reports its own keys`(_ prefix: StoreKey) async throws {
     let bytes = MemoryStore<[UInt8]>().observable()
     let view = bytes.typed(Int.self, prefix: prefix, codec: .json())
     let observation = events.observe(view)
@@ -135,7 +135,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func anErasedStoreKeepsItsObservation() async throws {
+  @Test func `an erased store keeps its observation`() async throws {
     #expect(AnyDataStore(MemoryStore<Int>()).observation == nil)
     let erased = AnyDataStore(AnyDataStore(store.batched()))
     let observed = try #require(erased.observation)

@@ -13,7 +13,7 @@ import Testing
     return StoreKey(bytes: Array(repeating: 0x6B, count: 511 - digits.count) + digits)
   }
 
-  @Test func aSleepingReaderHoldsLittle() async throws {
+  @Test func `a sleeping reader holds little`() async throws {
     for pending in [200, 256, 257, 10_000] {
       let list = StoreObservers()
       let changes = Reporter(observers: list).changes()
@@ -30,7 +30,7 @@ import Testing
   /// A reader that always has a pending change takes 100,000 of them, of 50 MB.
   ///
   /// A process of its own is measured, because other tests need memory too.
-  @Test func theMemoryOfAReaderThatNeverCatchesUpIsBounded() async throws {
+  @Test func `the memory of a reader that never catches up is bounded`() async throws {
     await #expect(processExitsWith: .success) {
       let list = StoreObservers()
       var changes = Reporter(observers: list).changes().makeAsyncIterator()
@@ -60,7 +60,7 @@ import Testing
     #endif
   }
 
-  @Test func readersOfOneSequenceShareItAndEndOneByOne() async throws {
+  @Test func `readers of one sequence share it and end one by one`() async throws {
     let list = StoreObservers()
     let changes = Reporter(observers: list).changes()
     // The readers wait, or will find that they are cancelled. Either way they end, and take nothing.
@@ -92,7 +92,7 @@ import Testing
     for _ in 0..<2 { #expect(await iterator.next() == nil) }
   }
 
-  @Test func aWaitingReaderIsResumedByAChangeACancellationAndTheEnd() async throws {
+  @Test func `a waiting reader is resumed by a change a cancellation and the end`() async throws {
     for round in 0..<300 {
       let list = StoreObservers()
       let changes = Reporter(observers: list).changes()
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func manyChangesOfACommitBecomeOneRange() async throws {
+  @Test func `many changes of a commit become one range`() async throws {
     let store = MemoryStore<Int>().observable()
     var changes = store.changes(in: "k100"...).makeAsyncIterator()
     try await store.apply(ChangeBatch((0...10_000).map { .set(StoreKey("k\(10_000 + $0)"), $0) }))

@@ -21,7 +21,7 @@ import Testing
 
   // MARK: Errors
 
-  @Test func aReadErrorIsThrownOnceAndSurvived() async throws {
+  @Test func `a read error is thrown once and survived`() async throws {
     try await store.setValue(1, forKey: "a")
     let reader = Reader(store.updates(forKey: "a", clock: clock))
     #expect(try await reader.next() == .some(1))
@@ -49,7 +49,7 @@ import Testing
     #expect(try await recovered.value == .some(2))
   }
 
-  @Test func aReadThatKeepsFailingIsRepeatedLessAndLessOften() async throws {
+  @Test func `a read that keeps failing is repeated less and less often`() async throws {
     let reader = Reader(store.updates(forKey: "a", clock: clock))
     #expect(try await reader.next() == .some(nil))
     base.schedule(.error(.ioFailed), on: .value, probability: 1)
@@ -69,7 +69,7 @@ import Testing
     #expect(try await next == .some(1))
   }
 
-  @Test func everyKindOfErrorIsThrownAndTheStateAfterwardsIsReturnedEvenIfEqual() async throws {
+  @Test func `every kind of error is thrown and the state afterwards is returned even if equal`() async throws {
     try await store.setValue(1, forKey: "a")
     let reader = Reader(store.entries(observing: .all, clock: clock))
     let entries = [StoreEntry(key: "a", value: 1)]
@@ -88,7 +88,7 @@ import Testing
     #expect(try await third == entries)
   }
 
-  @Test func randomHistoriesWithFaultsEndInTheStateOfTheStore() async throws {
+  @Test func `random histories with faults end in the state of the store`() async throws {
     let base = MemoryStore<SampleValue?>().faulty()
     let trial = ObservationTrial(
       "faults", base.observable(), clock: ImmediateClock(), mayFail: true, settle: { base.clearFaults() })
@@ -121,7 +121,7 @@ import Testing
     ]
   }
 
-  @Test(arguments: 0..<5) func expiryIsFollowed(_ index: Int) async throws {
+  @Test(arguments: 0..<5) func `expiry is followed`(_ index: Int) async throws {
     let store = expiringStores()[index]
     try await store.setValue(1, forKey: "a")
     clock.advance(by: .seconds(5))
@@ -144,7 +144,7 @@ import Testing
     #expect(try await noEntries == [])
   }
 
-  @Test func aSlidingDeadlineIsNotMovedByObservers() async throws {
+  @Test func `a sliding deadline is not moved by observers`() async throws {
     let clock = clock
     let store = MemoryStore<Expiring<Int>>().observable().expiring(.sliding(.seconds(100))) { clock.date }
     try await store.setValue(1, forKey: "a")
@@ -163,7 +163,7 @@ import Testing
     #expect(try await nextEntries == [])
   }
 
-  @Test func aReadMovesTheDeadlineThatAnObserverFollows() async throws {
+  @Test func `a read moves the deadline that an observer follows`() async throws {
     let clock = clock
     let store = MemoryStore<Expiring<Int>>().expiring(.sliding(.seconds(50))) { clock.date }.observable()
     try await store.setValue(1, forKey: "a")
@@ -181,7 +181,7 @@ import Testing
   }
 
   /// The base does not know an entry whose insertion is pending, so it seems to have expired.
-  @Test func aPendingInsertionIsNotTakenForAnExpiredEntry() async throws {
+  @Test func `a pending insertion is not taken for an expired entry`() async throws {
     let clock = clock
     let base = MemoryStore<Expiring<Int>>().observable().expiring(.after(.seconds(10))) { clock.date }
     let store = base.writeBehind(maximumAge: .seconds(3600), clock: ManualClock())
@@ -196,7 +196,7 @@ import Testing
 
   // MARK: Lives
 
-  @Test func noDecoratorIsKeptAliveByItsObservers() async throws {
+  @Test func `no decorator is kept alive by its observers`() async throws {
     try await expectReleased { MemoryStore<Int>().observable() }
     try await expectReleased { MemoryStore<Int>().observable().batched() }
     try await expectReleased { MemoryStore<Int>().observable().cached() }
@@ -230,7 +230,7 @@ import Testing
     #expect(await iterator.next() == nil, sourceLocation: sourceLocation)
   }
 
-  @Test func anIteratorStaysAtItsEnd() async throws {
+  @Test func `an iterator stays at its end`() async throws {
     var values = store.updates(forKey: "a").makeAsyncIterator()
     #expect(try await values.next() == .some(nil))
     try await store.setValue(1, forKey: "a")
@@ -240,7 +240,7 @@ import Testing
     for _ in 0..<2 { #expect(try await late.next() == nil) }
   }
 
-  @Test func aCancelledReaderEndsWithoutAnError() async throws {
+  @Test func `a cancelled reader ends without an error`() async throws {
     // While it waits for a change, and while it reads.
     for isReading in [false, true] {
       let (store, base) = (store, base)

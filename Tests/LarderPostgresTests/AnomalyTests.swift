@@ -7,7 +7,7 @@ import Testing
 
 /// Interleavings of two transactions in which a plain `SELECT … FOR UPDATE`, or a `DELETE` of a range, loses an update.
 @Suite struct AnomalyTests {
-  @Test func twoIncrementsOfAMissingKeyAreTwo() async throws {
+  @Test func `two increments of a missing key are two`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let (isClaimed, mayCommit) = (Gate(), Gate())
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aSetDuringAnUpdateOfAMissingKeyFollowsIt() async throws {
+  @Test func `a set during an update of a missing key follows it`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let isClaimed = Gate()
@@ -49,7 +49,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateWaitsForARunningRemoval() async throws {
+  @Test func `an update waits for a running removal`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await store.setValue(7, forKey: "k")
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func aRemovalOfTwoKeysIsAtomicBesideABatchThatSetsThem() async throws {
+  @Test func `a removal of two keys is atomic beside a batch that sets them`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await store.setValue(0, forKey: "b")
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func aReplacementOfAllEntriesWaitsForNoNewKey() async throws {
+  @Test func `a replacement of all entries waits for no new key`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let (isRemoved, mayCommit) = (Gate(), Gate())
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test(arguments: PostgresIsolation.allCases) func batchesAndUpdatesDoNotDeadlock(isolation: PostgresIsolation)
+  @Test(arguments: PostgresIsolation.allCases) func `batches and updates do not deadlock`(isolation: PostgresIsolation)
     async throws
   {
     // The server counts the deadlocks of all who use it.

@@ -16,7 +16,7 @@ import Testing
 
   /// As `pg_restore --clean` does, with the number that identified the feed before.
   @Test(arguments: [FeedTable.names.changes, FeedTable.names.state])
-  func aRestoredTableIsReportedAsEverything(_ table: String) async throws {
+  func `a restored table is reported as everything`(_ table: String) async throws {
     try await FeedHost.two { setting, first, second in
       try await first.store.setValue(1, forKey: "a")
       try await second.changes(until: "a")
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// The copy has the number and the files of the original, and lacks its latest changes.
-  @Test func aDatabaseInThePlaceOfAnotherIsReportedAsEverything() async throws {
+  @Test func `a database in the place of another is reported as everything`() async throws {
     try await PostgresServer.withOwn { server in
       try await server.run(psql: "CREATE DATABASE app")
       let connection = "\(server.connectionString) dbname=app"
@@ -59,7 +59,7 @@ import Testing
   // MARK: Other servers
 
   /// It cannot read the feed, so it does not claim to report what others commit.
-  @Test func aStoreOfAStandbyIsReadAndReportsNothing() async throws {
+  @Test func `a store of a standby is read and reports nothing`() async throws {
     try await PostgresServer.withOwn { primary in
       let standby = try await primary.addStandby(isSynchronous: true)
       let schema = try await primary.newSchema()
@@ -79,7 +79,7 @@ import Testing
   }
 
   /// A former primary that keeps its connections tells nothing of the commits of the new one.
-  @Test func theFormerPrimaryIsNotListenedToAfterAFailover() async throws {
+  @Test func `the former primary is not listened to after a failover`() async throws {
     try await PostgresServer.withOwn { primary in
       let standby = try await primary.addStandby()
       let schema = try await primary.newSchema()
@@ -110,7 +110,7 @@ import Testing
 
   // MARK: Records
 
-  @Test func anOpenStoreNoticesANewFormat() async throws {
+  @Test func `an open store notices a new format`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "users")
       try await store.setValue(1, forKey: "a")
@@ -122,7 +122,7 @@ import Testing
   }
 
   /// Without triggers, what the program writes would not be reported.
-  @Test func aTableOfAnotherProgramNeedsTriggers() async throws {
+  @Test func `a table of another program needs triggers`() async throws {
     try await FeedHost.two { setting, first, second in
       try await setting.psql("CREATE TABLE theirs(key bytea PRIMARY KEY, value bytea)")
       func open() async throws -> PostgresStore<[UInt8]> {
@@ -139,7 +139,7 @@ import Testing
   // MARK: A feed that cannot be read
 
   /// Consumers look by themselves, and the application hears of it.
-  @Test func aQueueIsPolledWhileTheFeedCannotBeRead() async throws {
+  @Test func `a queue is polled while the feed cannot be read`() async throws {
     try await Setting.run { setting in
       let events = Locked<[PostgresConnectionEvent]>([])
       let database = try await PostgresDatabase(
@@ -168,7 +168,7 @@ import Testing
 
   // MARK: Retention
 
-  @Test func oldChangesAreRemovedInPortions() async throws {
+  @Test func `old changes are removed in portions`() async throws {
     try await PostgresServer.withOwn { server in
       try await FeedHost.two(on: server) { setting, first, second in
         try await setting.psql(

@@ -14,7 +14,7 @@ import Testing
 
   /// A stopped server keeps what it has recorded, and one that was killed has lost it.
   @Test(arguments: [PostgresServer.StopMode.fast, .immediate])
-  func aRestartIsReportedAsEverything(_ mode: PostgresServer.StopMode) async throws {
+  func `a restart is reported as everything`(_ mode: PostgresServer.StopMode) async throws {
     try await PostgresServer.withOwn { server in
       try await FeedHost.two(on: server) { setting, first, second in
         try await first.store.setValue(1, forKey: "a")
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func theLagGrowsWhileTheServerIsAway() async throws {
+  @Test func `the lag grows while the server is away`() async throws {
     try await PostgresServer.withOwn { server in
       try await FeedHost.two(on: server) { setting, first, second in
         try await waitUntil { second.lag < .seconds(1) }
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func theLagIsUnknownBeforeTheFirstLook() async throws {
+  @Test func `the lag is unknown before the first look`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "users", reportsChanges: true)
       let observation = store.observe(.all) { _ in }
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// The connection of the reader is cut, and what was written in between is reported by its keys.
-  @Test func changesDuringALostConnectionAreReported() async throws {
+  @Test func `changes during a lost connection are reported`() async throws {
     try await Setting.runBehindProxy { proxy, database, setting in
       let writer = try await FeedHost(setting)
       let reader = try await FeedHost(setting, connection: proxy.connectionString)
@@ -76,7 +76,7 @@ import Testing
 
   /// A commit whose answer is lost is reported by its writer.
   @Test(arguments: [PostgresProxy.CutInstant.beforeCommit, .afterCommit])
-  func aWriteThatIsFoundOutLaterIsReported(_ instant: PostgresProxy.CutInstant) async throws {
+  func `a write that is found out later is reported`(_ instant: PostgresProxy.CutInstant) async throws {
     try await Setting.runBehindProxy { proxy, database, setting in
       let writer = try await FeedHost(setting, connection: proxy.connectionString)
       let reader = try await FeedHost(setting)
@@ -107,7 +107,7 @@ import Testing
     try await setting.psql("UPDATE larder_feed SET noted = noted - interval '11 minutes'")
   }
 
-  @Test func oldChangesAreRemovedAndAReaderMissesNone() async throws {
+  @Test func `old changes are removed and a reader misses none`() async throws {
     try await Self.withOwn { setting, first, second in
       for number in 0..<20 { try await first.store.setValue(number, forKey: StoreKey(integer: number)) }
       try await second.changes(until: StoreKey(integer: 19))
@@ -129,7 +129,7 @@ import Testing
   }
 
   /// A reader whose store was not observed in the meantime.
-  @Test func aPauseLongerThanTheRetentionIsReportedAsEverything() async throws {
+  @Test func `a pause longer than the retention is reported as everything`() async throws {
     try await Self.withOwn { setting, first, second in
       let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
       let store = try await PostgresStore<Int>(in: database, name: "users")
@@ -151,7 +151,7 @@ import Testing
   }
 
   /// A transaction that is open for longer than the retention is reported to all.
-  @Test func aLongTransactionIsReportedAfterTheRetention() async throws {
+  @Test func `a long transaction is reported after the retention`() async throws {
     try await Self.withOwn { setting, first, second in
       let (long, end) = try await first.startTransaction(writing: "long")
       for _ in 0..<2 {
@@ -168,7 +168,7 @@ import Testing
     }
   }
 
-  @Test func manyNewChangesAreReportedAsEverything() async throws {
+  @Test func `many new changes are reported as everything`() async throws {
     try await FeedHost.two { setting, first, second in
       try await setting.psql(
         """
@@ -181,7 +181,7 @@ import Testing
 
   // MARK: Cost
 
-  @Test func anIdleReaderTakesNoTransactionNumber() async throws {
+  @Test func `an idle reader takes no transaction number`() async throws {
     try await PostgresServer.withOwn(settings: ["autovacuum": "off"]) { server in
       try await FeedHost.two(on: server) { setting, first, second in
         try await waitUntil { first.lag < .seconds(1) && second.lag < .seconds(1) }
@@ -197,7 +197,7 @@ import Testing
   }
 
   /// The feed is found by its index, whatever the statistics say and however many changes a long transaction keeps.
-  @Test func aLookReadsOnlyNewChanges() async throws {
+  @Test func `a look reads only new changes`() async throws {
     try await FeedHost.two { setting, first, second in
       try await setting.psql(
         "INSERT INTO larder_changes(store, keys) SELECT 'users', '{}' FROM generate_series(1, 100000)")
@@ -216,7 +216,7 @@ import Testing
   // MARK: Deployments
 
   @Test(.enabled(if: DeploymentTests.hasPooler, "pgbouncer is not installed"))
-  func aPoolerOfSessionsMayBeInBetween() async throws {
+  func `a pooler of sessions may be in between`() async throws {
     try await DeploymentTests.withPooler(mode: "session", size: 20) { connection, server in
       try await Setting.run(on: server) { setting in
         let (writer, reader) = (try await FeedHost(setting), try await FeedHost(setting, connection: connection))
@@ -239,7 +239,7 @@ import Testing
     return text.replacing("public.", with: "\(schema).")
   }
 
-  @Test func changesBySQLAreReportedWithTriggers() async throws {
+  @Test func `changes by SQL are reported with triggers`() async throws {
     try await FeedHost.two { setting, first, second in
       try await setting.psql(Self.triggers(schema: setting.schema))
       try await setting.psql("INSERT INTO users VALUES ('a', NULL), ('b', NULL)")

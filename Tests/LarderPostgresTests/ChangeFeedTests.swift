@@ -84,7 +84,7 @@ struct FeedHost: Sendable {
 
 /// Reports of the changes that other hosts have made.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct ChangeFeedTests {
-  @Test func changesOfAnotherHostAreReported() async throws {
+  @Test func `changes of another host are reported`() async throws {
     try await FeedHost.two { setting, first, second in
       #expect(first.store.information.reportsAllCommits)
       try await first.store.setValue(1, forKey: "a")
@@ -104,7 +104,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func ownChangesAreReportedOnceAndBeforeTheCallReturns() async throws {
+  @Test func `own changes are reported once and before the call returns`() async throws {
     try await FeedHost.two { setting, first, second in
       try await first.store.setValue(1, forKey: "a")
       #expect(first.events.take() == [.changed([.key("a")])])
@@ -118,7 +118,7 @@ struct FeedHost: Sendable {
   }
 
   /// The range is never taken for the report of an own write.
-  @Test func aKeyOfAnotherHostIsReportedAsARange() async throws {
+  @Test func `a key of another host is reported as a range`() async throws {
     try await FeedHost.two { setting, first, second in
       try await first.store.setValue(1, forKey: "a")
       try await waitUntil { second.events.take() == [.changed([.range(.only("a"))])] }
@@ -126,7 +126,7 @@ struct FeedHost: Sendable {
   }
 
   /// A commit whose outcome is unknown may come later, so its row is not left out.
-  @Test func aCommitAfterAnUnknownOutcomeIsReported() async throws {
+  @Test func `a commit after an unknown outcome is reported`() async throws {
     try await FeedHost.two { setting, first, second in
       let feed = first.store.handle.feed
       let origin = feed.origin
@@ -145,7 +145,7 @@ struct FeedHost: Sendable {
   }
 
   /// Another object of the same database may not have the report of a commit yet.
-  @Test func theLagCountsFromTheBeginningOfACommitThatIsNotReported() async throws {
+  @Test func `the lag counts from the beginning of a commit that is not reported`() async throws {
     try await FeedHost.two { setting, first, second in
       try await waitUntil { first.lag < .milliseconds(600) }
       let feed = first.store.handle.feed
@@ -161,7 +161,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aTransactionReportsTheChangesOfItsStores() async throws {
+  @Test func `a transaction reports the changes of its stores`() async throws {
     try await FeedHost.two { setting, first, second in
       let (orders, others) = (try await FeedHost(setting, name: "orders"), try await FeedHost(setting, name: "orders"))
       let store = try await PostgresStore<Int>(in: first.database, name: "orders")
@@ -177,7 +177,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func whatIsRolledBackIsNotReported() async throws {
+  @Test func `what is rolled back is not reported`() async throws {
     struct Abandoned: Error {}
     try await FeedHost.two { setting, first, second in
       await #expect(throws: Abandoned.self) {
@@ -195,7 +195,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aLongTransactionDelaysOnlyItsOwnChanges() async throws {
+  @Test func `a long transaction delays only its own changes`() async throws {
     try await FeedHost.two { setting, first, second in
       let (long, end) = try await first.startTransaction(writing: "long")
       for number in 0..<20 {
@@ -210,7 +210,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aWriteOfManyKeysIsReportedAsARange() async throws {
+  @Test func `a write of many keys is reported as a range`() async throws {
     try await FeedHost.two { setting, first, second in
       let keys = (0...1000).map { StoreKey("k\(1000 + $0)") }
       try await first.store.apply(ChangeBatch(keys.dropLast().map { .set($0, 1) }))
@@ -222,7 +222,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aLostNotificationDelaysAReport() async throws {
+  @Test func `a lost notification delays a report`() async throws {
     try await Setting.runBehindProxy { proxy, database, setting in
       proxy.refuseNotifications()
       let writer = try await PostgresStore<Int>(in: database, name: "users", reportsChanges: true)
@@ -235,7 +235,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func ownNotificationsAreIgnored() async throws {
+  @Test func `own notifications are ignored`() async throws {
     try await FeedHost.two { setting, first, second in
       let (listener, others) = (first.store.handle.listener, second.store.handle.listener)
       let own = Locked(0)
@@ -260,7 +260,7 @@ struct FeedHost: Sendable {
   }
 
   /// A look in a serializable transaction would take locks that writes run into.
-  @Test func looksAreReadOnlyAndNotSerializable() async throws {
+  @Test func `looks are read only and not serializable`() async throws {
     try await Setting.run(isolation: .serializable) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "users", reportsChanges: true)
       let results = await store.handle.listener.run([
@@ -274,7 +274,7 @@ struct FeedHost: Sendable {
   }
 
   /// A reader without rights to write reports too.
-  @Test func aReaderReportsChanges() async throws {
+  @Test func `a reader reports changes`() async throws {
     try await FeedHost.two { setting, first, second in
       let reader = try await FeedHost(setting, access: .readOnly)
       #expect(reader.store.information.reportedCommits == .ofAllHosts)
@@ -286,7 +286,7 @@ struct FeedHost: Sendable {
 
   // MARK: Records
 
-  @Test func everyWriterLearnsFromTheRecord() async throws {
+  @Test func `every writer learns from the record`() async throws {
     try await FeedHost.two { setting, first, second in
       // Opened without the argument.
       let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
@@ -302,7 +302,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aStoreThatDoesNotReportStaysSo() async throws {
+  @Test func `a store that does not report stays so`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "plain")
       #expect(store.information.reportedCommits == .ofObject && !store.information.reportsAllCommits)
@@ -323,7 +323,7 @@ struct FeedHost: Sendable {
     }
   }
 
-  @Test func aNewerFormatIsRefused() async throws {
+  @Test func `a newer format is refused`() async throws {
     try await FeedHost.two { setting, first, second in
       try await setting.psql("UPDATE larder_stores SET format = 3")
       await expectStoreError(.versionMismatch) { _ = try await PostgresStore<Int>(in: first.database, name: "users") }

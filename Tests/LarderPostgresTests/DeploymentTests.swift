@@ -42,7 +42,7 @@ import Testing
 
   static var hasPooler: Bool { (try? CommandRun(["pgbouncer", "--version"]).status) == 0 }
 
-  @Test(.enabled(if: hasPooler, "pgbouncer is not installed")) func aPoolerOfSessionsIsAccepted() async throws {
+  @Test(.enabled(if: hasPooler, "pgbouncer is not installed")) func `a pooler of sessions is accepted`() async throws {
     try await DeploymentTests.withPooler(mode: "session", size: 20) { connection, server in
       let database = try await PostgresDatabase(connection, schema: server.newSchema(), connections: 3)
       let store = try await PostgresStore<Int>(in: database)
@@ -67,7 +67,7 @@ import Testing
 
   /// With one connection of the server, the sessions of both programs have the same process, and exchange settings.
   @Test(.enabled(if: hasPooler, "pgbouncer is not installed"), arguments: [1, 2])
-  func aPoolerOfTransactionsIsRefusedBeforeAnythingHappens(size: Int) async throws {
+  func `a pooler of transactions is refused before anything happens`(size: Int) async throws {
     try await DeploymentTests.withPooler(mode: "transaction", size: size) { connection, server in
       let schema = try await server.newSchema()
       let direct = try await PostgresDatabase(server.connectionString, schema: schema)
@@ -118,7 +118,7 @@ import Testing
     }
   }
 
-  @Test func statementsOfTwoConnectionsHaveDifferentNames() async throws {
+  @Test func `statements of two connections have different names`() async throws {
     try await Setting.run(connections: 1) { setting in
       let other = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema, connections: 1)
       var names: [[String]] = []
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func aRoleWithoutTheRightToCreateOpensTablesOfOthers() async throws {
+  @Test func `a role without the right to create opens tables of others`() async throws {
     try await PostgresServer.withOwn { server in
       let schema = try await server.newSchema()
       let owner = try await PostgresDatabase(server.connectionString, schema: schema)
@@ -167,7 +167,7 @@ import Testing
   }
 
   @Test(arguments: [PostgresIsolation.readCommitted, .serializable])
-  func aSequenceBehindItsDataIsAdvanced(isolation: PostgresIsolation) async throws {
+  func `a sequence behind its data is advanced`(isolation: PostgresIsolation) async throws {
     try await Setting.run(isolation: isolation) { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
       try await queue.enqueue((1...5).map { QueueInput($0) })
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  @Test func aRestoredDumpContinues() async throws {
+  @Test func `a restored dump continues`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
@@ -204,7 +204,7 @@ import Testing
     }
   }
 
-  @Test func aTimelineIsThatOfTheRunningServer() async throws {
+  @Test func `a timeline is that of the running server`() async throws {
     try await PostgresServer.withOwn { primary in
       let standby = try await primary.addStandby(isSynchronous: true)
       let before = try await standby.run(psql: Session.identityQuery.sql)
@@ -222,14 +222,14 @@ import Testing
     }
   }
 
-  @Test func aStatementThatNoServerAcceptsIsRefused() {
+  @Test func `a statement that no server accepts is refused`() {
     let small = Statement("SELECT $1", .bytes([1, 2, 3]))
     #expect(Request.refusal(of: [small, small], limit: 3) == nil)
     let error = Request.refusal(of: [small, Statement("SELECT $1, $2", .bytes([1, 2]), .bytes([3, 4]))], limit: 3)
     #expect(error?.storeErrorCode == .valueTooLarge && error?.isTransient == false)
   }
 
-  @Test func largeUpdatesAreSentInParts() {
+  @Test func `large updates are sent in parts`() {
     let table = StoreTable(name: "t", schema: "s", valueType: .bytes)
     let value = [UInt8](repeating: 0, count: 9 << 20)
     let keys: [StoreKey] = ["a", "b", "c", "d", "e"]
@@ -238,7 +238,7 @@ import Testing
     #expect(table.change(setting: [], to: [], removing: []).isEmpty)
   }
 
-  @Test func lackOfMemoryIsNotAFullDisk() {
+  @Test func `lack of memory is not a full disk`() {
     #expect(PostgresError(sqlState: "53200", message: "").storeErrorCode == .ioFailed)
     #expect(PostgresError(sqlState: "53100", message: "").storeErrorCode == .full)
     #expect(PostgresError(sqlState: "57P05", message: "").mustRepeat)

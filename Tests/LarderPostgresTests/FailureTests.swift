@@ -17,7 +17,7 @@ import Testing
     #expect(error?.isRetryable == isRetryable, sourceLocation: sourceLocation)
   }
 
-  @Test func connectionsThatCannotBeMade() async throws {
+  @Test func `connections that cannot be made`() async throws {
     let server = try await PostgresServer.shared
     await expectError(.ioFailed, isRetryable: true) { _ = try await PostgresDatabase("host=/nowhere dbname=postgres") }
     await expectError(.notFound) { _ = try await PostgresDatabase(server.connectionString + " dbname=missing") }
@@ -27,7 +27,7 @@ import Testing
     await expectError(.invalidArgument) { _ = try await PostgresDatabase(server.connectionString, timeout: .zero) }
   }
 
-  @Test func noErrorShowsAPassword() async throws {
+  @Test func `no error shows a password`() async throws {
     for connection in [
       "host=/nowhere password=secret", "postgresql://user:secret@localhost:1/db", "postgresql://user:secret@[",
       "password='secret", "password=secret port=none",
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func namesThatCannotBeTables() async throws {
+  @Test func `names that cannot be tables`() async throws {
     try await Setting.run { setting in
       for name in ["", String(repeating: "a", count: 64), "larder_stores", "nul\0"] {
         await expectError(.invalidArgument) { _ = try await PostgresStore<Int>(in: setting.database, name: name) }
@@ -52,7 +52,7 @@ import Testing
     }
   }
 
-  @Test func tablesOfOthersAreRefused() async throws {
+  @Test func `tables of others are refused`() async throws {
     try await Setting.run { setting in
       try await setting.psql(
         """
@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test func aTableOfAnotherProgramHasTheCodecThatIsChosen() async throws {
+  @Test func `a table of another program has the codec that is chosen`() async throws {
     try await Setting.run { setting in
       try await setting.psql(
         """
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func anotherCodecIsRefused() async throws {
+  @Test func `another codec is refused`() async throws {
     try await Setting.run { setting in
       _ = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       await expectError(.versionMismatch) {
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func aDroppedTableIsAConflict() async throws {
+  @Test func `a dropped table is a conflict`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func aRefusalOfTheUsersOwnRulesIsNotPermitted() async throws {
+  @Test func `a refusal of the users own rules is not permitted`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .json())
       try await setting.psql("ALTER TABLE numbers ADD CHECK ((value #>> '{}')::int < 10)")
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func aLockIsWaitedForWithALimit() async throws {
+  @Test func `a lock is waited for with a limit`() async throws {
     try await Setting.run(timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let (isLocked, mayEnd) = (Gate(), Gate())
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func aClosureThatTakesLongerThanTheLimitIsNotRepeatedAgainAndAgain() async throws {
+  @Test func `a closure that takes longer than the limit is not repeated again and again`() async throws {
     try await Setting.run(timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let runs = Locked(0)
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func aRoleMayHaveFewRights() async throws {
+  @Test func `a role may have few rights`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
@@ -221,7 +221,7 @@ import Testing
     }
   }
 
-  @Test func onlyAStrongerDurabilityOfTheRoleIsKept() async throws {
+  @Test func `only a stronger durability of the role is kept`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
       let role = "writer_\(setting.schema)"
       try await setting.psql("CREATE ROLE \(role) LOGIN; GRANT ALL ON SCHEMA \(setting.schema) TO \(role)")
@@ -239,7 +239,7 @@ import Testing
     }
   }
 
-  @Test func durabilityIsThatOfTheServer() async throws {
+  @Test func `durability is that of the server`() async throws {
     let server = try await PostgresServer(settings: ["fsync": "off"])
     let unsafe = try await PostgresDatabase(server.connectionString)
     #expect(try await PostgresStore<Int>(in: unsafe).information.durability == .buffered)
@@ -256,7 +256,7 @@ import Testing
     }
   }
 
-  @Test func aHostThatIsFrozenLeavesTimeForTheNext() async throws {
+  @Test func `a host that is frozen leaves time for the next`() async throws {
     let (frozen, good) = (try await PostgresServer(), try await PostgresServer.local)
     let schema = try await good.newSchema()
     let process = try await frozen.run(psql: "SELECT pg_read_file('postmaster.pid')").split(separator: "\n")[0]
@@ -269,7 +269,7 @@ import Testing
     try await frozen.close()
   }
 
-  @Test func aServerThatDoesNotAnswerIsGivenUp() async throws {
+  @Test func `a server that does not answer is given up`() async throws {
     try await Setting.run(connections: 1, timeout: .seconds(4)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")
@@ -311,7 +311,7 @@ import Testing
     }
   }
 
-  @Test func aDatabaseThatOnlyReadsChangesNothing() async throws {
+  @Test func `a database that only reads changes nothing`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await store.setValue(1, forKey: "k")

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: Loss.allCases, PostgresIsolation.allCases)
-  func connectionsThatAreLostLoseNothing(loss: Loss, isolation: PostgresIsolation) async throws {
+  func `connections that are lost lose nothing`(loss: Loss, isolation: PostgresIsolation) async throws {
     let rounds = max(5, ConformanceSuite.killsOfProcess)
     let (server, folder) = (try await PostgresServer.local, try TemporaryFolder())
     let (schema, proxy) = (try await server.newSchema(), try PostgresProxy(server))
@@ -64,7 +64,7 @@ import Testing
 
   // MARK: Servers
 
-  @Test func aServerThatCrashesLosesNothing() async throws {
+  @Test func `a server that crashes loses nothing`() async throws {
     try await PostgresServer.withOwn { server in
       let folder = try TemporaryFolder()
       let schema = try await server.newSchema()
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// The server stands still for longer than a call may take, as when its machine is suspended.
-  @Test func aServerThatStandsStillLosesNothing() async throws {
+  @Test func `a server that stands still loses nothing`() async throws {
     try await PostgresServer.withOwn { server in
       let folder = try TemporaryFolder()
       let schema = try await server.newSchema()
@@ -120,7 +120,7 @@ import Testing
 
   /// A cold copy has the identity of the server, which a base backup does not have.
   @Test(arguments: 0..<max(1, ConformanceSuite.killsOfProcess / 4), [false, true])
-  func aStandbyTakesOverWithAllThatWasAcknowledged(round: Int, isColdCopy: Bool) async throws {
+  func `a standby takes over with all that was acknowledged`(round: Int, isColdCopy: Bool) async throws {
     try await PostgresServer.withOwn { primary in
       let folder = try TemporaryFolder()
       let standby = try await primary.addStandby(isSynchronous: true, isColdCopy: isColdCopy)
@@ -172,7 +172,7 @@ import Testing
     }
   }
 
-  @Test func processesThatAreKilledLoseNothing() async throws {
+  @Test func `processes that are killed lose nothing`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "killed clients of PostgreSQL")
     let folder = try TemporaryFolder()
     let rounds = ConformanceSuite.killsOfProcess
@@ -203,7 +203,9 @@ import Testing
   /// and a fifth alone.
   fileprivate static let writes = 20
 
-  @Test(arguments: PostgresIsolation.allCases) func twoProcessesShareAQueue(isolation: PostgresIsolation) async throws {
+  @Test(arguments: PostgresIsolation.allCases) func `two processes share a queue`(isolation: PostgresIsolation)
+    async throws
+  {
     let folder = try TemporaryFolder()
     let server = try await PostgresServer.shared
     let schema = try await server.newSchema()

@@ -26,12 +26,12 @@ import Testing
     }
   }
 
-  @Test func theFirstPageReportsNothing() throws {
+  @Test func `the first page reports nothing`() throws {
     #expect(Self.numbers(of: [try Self.page("10:20:10,14", [5, 12, 14, 19])]) == [[]])
   }
 
   /// The transaction 10 stays open, and 14 ends after 15.
-  @Test func rowsAreReportedWhenTheyBecomeVisible() throws {
+  @Test func `rows are reported when they become visible`() throws {
     let pages = [
       try Self.page("10:14:10"), try Self.page("10:16:10,14", [15]), try Self.page("10:17:10", [14, 16]),
       try Self.page("17:17:", [10]), try Self.page("17:17:"),
@@ -39,13 +39,13 @@ import Testing
     #expect(Self.numbers(of: pages) == [[], [15], [14, 16], [10], []])
   }
 
-  @Test func rowsOfAnEarlierSnapshotAreNotReportedAgain() throws {
+  @Test func `rows of an earlier snapshot are not reported again`() throws {
     let pages = [try Self.page("10:10:"), try Self.page("10:13:10", [11, 12]), try Self.page("13:13:", [10, 11, 12])]
     #expect(Self.numbers(of: pages) == [[], [11, 12], [10]])
   }
 
   /// Those of a database that was restored from a dump have numbers that the server has not assigned.
-  @Test func rowsBeyondTheSnapshotAreNotReported() throws {
+  @Test func `rows beyond the snapshot are not reported`() throws {
     #expect(Self.numbers(of: [try Self.page("10:10:"), try Self.page("11:11:", [10, 4000])]) == [[], [10]])
   }
 
@@ -58,7 +58,7 @@ import Testing
     (identity: "1", snapshot: "40:40:", trimmedEnd: 11, isWhole: true),
     (identity: "1", snapshot: "40:40:", trimmedEnd: 0, isWhole: false),
   ])
-  func aGapIsReportedAsEverything(identity: String, snapshot: String, trimmedEnd: UInt64, isWhole: Bool) throws {
+  func `a gap is reported as everything`(identity: String, snapshot: String, trimmedEnd: UInt64, isWhole: Bool) throws {
     let pages = [
       try Self.page("10:10:"),
       try Self.page(snapshot, [11], identity: identity, trimmedEnd: trimmedEnd, isWhole: isWhole),
@@ -69,18 +69,18 @@ import Testing
   }
 
   /// The removed rows had been visible before.
-  @Test func trimmingOfReportedRowsIsNoGap() throws {
+  @Test func `trimming of reported rows is no gap`() throws {
     let pages = [try Self.page("10:20:10,15"), try Self.page("16:30:16", [15, 20], trimmedEnd: 10)]
     #expect(Self.numbers(of: pages) == [[], [15, 20]])
   }
 
   @Test(arguments: ["", "10", "10:20", "20:10:", "a:20:", "10:20:x", "10:20:10,-3", "10:20:1:2"])
-  func otherTextIsNoSnapshot(_ text: String) {
+  func `other text is no snapshot`(_ text: String) {
     #expect(ServerSnapshot(text) == nil)
   }
 
   /// Random transactions: each commit that a page could show is reported exactly once.
-  @Test func everyCommitIsReportedOnce() throws {
+  @Test func `every commit is reported once`() throws {
     let seed = SeededGenerator.seedOfProcess
     for round in 0..<200 {
       var generator = SeededGenerator(seed: seed, purpose: "change feed \(round)")

@@ -24,7 +24,7 @@ struct PostgresFullDiskTests {
     try file.close()
   }
 
-  @Test func aDiskOfTablesThatIsFullDrains() async throws {
+  @Test func `a disk of tables that is full drains`() async throws {
     let disk = try TemporaryFileSystem(size: "6m")
     try PostgresServer.giveToServer(disk.path)
     let ballast = "\(disk.path)/ballast"
@@ -85,7 +85,7 @@ struct PostgresFullDiskTests {
   }
 
   /// The server ends when it cannot write its log, and recovers when there is room again.
-  @Test func aDiskOfTheLogThatIsFullLosesNothing() async throws {
+  @Test func `a disk of the log that is full loses nothing`() async throws {
     let disk = try TemporaryFileSystem(size: "80m")
     try PostgresServer.giveToServer(disk.path)
     let rounds = max(1, ConformanceSuite.killsOfProcess / 4)

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func aValueThatAnotherHostHasReplacedIsNotServed() async throws {
+  @Test func `a value that another host has replaced is not served`() async throws {
     try await Setting.run { setting in
       let (first, second) = (try await CachedHost(setting), try await CachedHost(setting))
       try await first.store.setValue(0, forKey: "a")
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionOfTheSameDatabaseIsSeenWhenItReturns() async throws {
+  @Test func `a transaction of the same database is seen when it returns`() async throws {
     try await Setting.run { setting in
       let host = try await CachedHost(setting)
       try await host.store.setValue(0, forKey: "a")
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func nothingIsServedWhileTheServerIsAway() async throws {
+  @Test func `nothing is served while the server is away`() async throws {
     try await PostgresServer.withOwn { server in
       try await Setting.run(on: server) { setting in
         var stale = CachedStoreConfiguration<Int>()
@@ -95,7 +95,7 @@ import Testing
   /// A counter that one host raises.
   ///
   /// A read that begins a second after a write has returned gets its value or a later one.
-  @Test func noReadIsOlderThanASecond() async throws {
+  @Test func `no read is older than a second`() async throws {
     try await Setting.runBehindProxy { proxy, _, setting in
       let writer = try await CachedHost(setting)
       let database = try await PostgresDatabase(proxy.connectionString, schema: setting.schema, connections: 4)

@@ -8,7 +8,7 @@ import Testing
 
 /// The round trips of calls, and the errors and results of those whose connection is lost, above all during a commit.
 @Suite(.timeLimit(.minutes(60))) struct OutcomeTests {
-  @Test func eachCallTakesTheRoundTripsOfTheGuide() async throws {
+  @Test func `each call takes the round trips of the guide`() async throws {
     try await Setting.runBehindProxy { proxy, database, _ in
       let store = try await PostgresStore<Int>(in: database)
       let keys = (0..<500).map { StoreKey(integer: $0) }
@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [PostgresProxy.CutInstant.beforeCommit, .beforeCommitInNetwork, .afterCommit])
-  func aConnectionThatIsLostDuringTheCommitIsFoundOut(instant: PostgresProxy.CutInstant) async throws {
+  func `a connection that is lost during the commit is found out`(instant: PostgresProxy.CutInstant) async throws {
     try await Setting.runBehindProxy { proxy, database, setting in
       let store = try await PostgresStore<Int>(in: database, name: "numbers")
       try await setting.psql(
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func aWriteThatIsEndedWhileItWaitsForALockIsRepeated() async throws {
+  @Test func `a write that is ended while it waits for a lock is repeated`() async throws {
     try await Setting.run(connections: 2) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let (isWritten, mayCommit) = (Gate(), Gate())
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func theOutcomeIsUnknownIfTheServerMayHaveLostCommits() async throws {
+  @Test func `the outcome is unknown if the server may have lost commits`() async throws {
     let server = try await PostgresServer()
     try await Setting.runBehindProxy(on: server) { proxy, database, setting in
       let store = try await PostgresStore<Int>(in: database)

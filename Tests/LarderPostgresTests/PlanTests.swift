@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func callsOfAStoreStayFastWhenItsTableHasGrown() async throws {
+  @Test func `calls of a store stay fast when its table has grown`() async throws {
     try await PlanTests.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let keys = (0..<5).map { StoreKey(integer: $0) }
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func callsOfAQueueStayFastWhenItsTableHasGrown() async throws {
+  @Test func `calls of a queue stay fast when its table has grown`() async throws {
     try await PlanTests.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")
       func receive() async throws -> [QueueDelivery<Int>] { try await queue.receive(max: 2, lease: .seconds(3600)) }
@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func aRemovalOfARangeNeitherWaitsForVacuumNorHoldsItUp() async throws {
+  @Test func `a removal of a range neither waits for vacuum nor holds it up`() async throws {
     try await Setting.run(timeout: .seconds(20)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "jobs")

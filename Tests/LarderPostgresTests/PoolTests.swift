@@ -24,7 +24,7 @@ import Testing
     await other.close()
   }
 
-  @Test func aLockOfOneTableDelaysNoCallOfAnotherStore() async throws {
+  @Test func `a lock of one table delays no call of another store`() async throws {
     try await Setting.run(connections: 3) { setting in
       let locked = try await PostgresStore<Int>(in: setting.database, name: "locked")
       let other = try await PostgresStore<Int>(in: setting.database, name: "other")
@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func callsThatWaitForALockEndAtTheirOwnDeadlines() async throws {
+  @Test func `calls that wait for a lock end at their own deadlines`() async throws {
     try await Setting.run(connections: 2, timeout: .seconds(3)) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "locked")
       try await PoolTests.withLock(on: "locked", of: setting) {
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func aReadThatIsCancelledEndsOnTheServerToo() async throws {
+  @Test func `a read that is cancelled ends on the server too`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "locked")
       try await PoolTests.withLock(on: "locked", of: setting) {
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func atALimitOfConnectionsCallsUseThoseThatExist() async throws {
+  @Test func `at a limit of connections calls use those that exist`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
       let role = "limited_\(setting.schema)"
       try await setting.psql(
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func anOpeningThatIsCancelledIsNoFailureOfTheServer() async throws {
+  @Test func `an opening that is cancelled is no failure of the server`() async throws {
     let server = try await PostgresServer.local
     let opening = Task {
       withUnsafeCurrentTask { $0?.cancel() }
@@ -140,7 +140,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await opening.value }
   }
 
-  @Test func connectionsAreMadeOnDemandAndCounted() async throws {
+  @Test func `connections are made on demand and counted`() async throws {
     try await Setting.run(connections: 5) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       for number in 0..<20 { try await store.setValue(number, forKey: "k") }
@@ -170,7 +170,7 @@ import Testing
   }
 
   /// The thread that receives is held while a deadline passes and another connection is added.
-  @Test func aDeadlineOfAConnectionThatWasJustAddedIsKept() async throws {
+  @Test func `a deadline of a connection that was just added is kept`() async throws {
     let server = try await PostgresServer.local
     let configuration = SessionConfiguration(
       connection: server.connectionString, schema: "public", durability: .synced, isolation: .readCommitted,
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func connectsAndLossesAreReported() async throws {
+  @Test func `connects and losses are reported`() async throws {
     try await Setting.run { setting in
       let events = Events()
       let name = "events_\(setting.schema)"
@@ -248,7 +248,7 @@ import Testing
     }
   }
 
-  @Test func aCallThatWaitsLongForAConnectionIsReported() async throws {
+  @Test func `a call that waits long for a connection is reported`() async throws {
     let server = try await PostgresServer.local
     let events = Events()
     let configuration = SessionConfiguration(
@@ -294,7 +294,7 @@ import Testing
     return (descriptor, UInt16(bigEndian: address.sin_port))
   }
 
-  @Test func aSilentHostLeavesTimeForTheNextHoweverItIsNamed() async throws {
+  @Test func `a silent host leaves time for the next however it is named`() async throws {
     let server = try await PostgresServer.local
     let (descriptor, silent) = try PoolTests.silentPort()
     defer { close(descriptor) }
@@ -324,7 +324,7 @@ import Testing
 
   // MARK: Slow lines
 
-  @Test func aSlowLineThatMovesBytesIsNotADeadOne() async throws {
+  @Test func `a slow line that moves bytes is not a dead one`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
       let line = try SlowLine(to: setting.server.folder, bytesPerSecond: 1_600_000)
       defer { line.close() }

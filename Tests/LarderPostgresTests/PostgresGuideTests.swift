@@ -27,7 +27,7 @@ import Testing
       server.connectionString, schema: server.newSchema(), onConnectionEvent: onConnectionEvent)
   }
 
-  @Test func aStoreAlone() async throws {
+  @Test func `a store alone`() async throws {
     // snippet.overview
     let database = try await PostgresDatabase("host=db.example dbname=app")
     let users = try await PostgresStore<User>(in: database, name: "users")
@@ -38,7 +38,7 @@ import Testing
     #expect(user == User(name: "Ada"))
   }
 
-  @Test func changesOfOtherHosts() async throws {
+  @Test func `changes of other hosts`() async throws {
     let database = try await PostgresDatabase("host=db.example dbname=app")
     func show(_ price: Int?) { #expect(price == nil) }
     let following = Task {

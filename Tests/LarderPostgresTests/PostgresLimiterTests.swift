@@ -39,7 +39,7 @@ import Testing
     return (database, try await PostgresStore(in: database, codec: .raw))
   }
 
-  @Test func twoDatabasesTogetherKeepTheLimits() async throws {
+  @Test func `two databases together keep the limits`() async throws {
     let schema = try await PostgresServer.shared.newSchema()
     let rate = RateLimit(100, per: .seconds(1), burst: 5)
     let holders = Holders()
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func theClockOfTheServerIsOneForAllHosts() async throws {
+  @Test func `the clock of the server is one for all hosts`() async throws {
     let (database, store) = try await Self.open(PostgresServer.shared.newSchema())
     let first = try await database.serverClock.reading()
     let second = try await database.serverClock.reading()

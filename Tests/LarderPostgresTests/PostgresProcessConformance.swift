@@ -38,7 +38,7 @@ import Testing
   }
 
   @Test(arguments: suites.flatMap(\.cases).filter { $0.needs.contains(.otherProcesses) })
-  func conformsAcrossProcesses(_ conformanceCase: ConformanceCase) async throws {
+  func `conforms across processes`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -7,7 +7,7 @@ import Testing
 
 /// The limit of the items of a queue.
 @Suite struct PostgresQueueCapacityTests {
-  @Test func aFullQueueRefusesItemsUntilSomeHaveLeft() async throws {
+  @Test func `a full queue refuses items until some have left`() async throws {
     try await Setting.run { setting in
       let configuration = PostgresQueueConfiguration(capacity: 3)
       let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: PostgresIsolation.allCases)
-  func aFullQueueRefusesNewKeysAndTakesDeadLettersBack(isolation: PostgresIsolation) async throws {
+  func `a full queue refuses new keys and takes dead letters back`(isolation: PostgresIsolation) async throws {
     try await Setting.run(isolation: isolation) { setting in
       let queue = try await PostgresQueueTests.open(
         setting, ManualClock(),
@@ -51,7 +51,7 @@ import Testing
   }
 
   @Test(arguments: PostgresIsolation.allCases)
-  func producersNeverExceedTheCapacity(isolation: PostgresIsolation) async throws {
+  func `producers never exceed the capacity`(isolation: PostgresIsolation) async throws {
     try await Setting.run(isolation: isolation) { setting in
       let configuration = PostgresQueueConfiguration(capacity: 25)
       let queue = try await PostgresQueueTests.open(setting, ManualClock(), configuration: configuration)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionWithoutRoomForItsItemsChangesNothing() async throws {
+  @Test func `a transaction without room for its items changes nothing`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueueTests.open(
         setting, ManualClock(), configuration: PostgresQueueConfiguration(capacity: 2))

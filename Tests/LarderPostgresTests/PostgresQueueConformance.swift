@@ -70,11 +70,11 @@ extension DatabaseOwner: MaintainableStore {}
     try await conformanceCase.run()
   }
 
-  @Test(arguments: serializable.cases) func conformsSerializable(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: serializable.cases) func `conforms serializable`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: asStore.cases) func conformsAsStore(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: asStore.cases) func `conforms as store`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -29,7 +29,7 @@ import Testing
     return try await LarderPostgres.PostgresDatabase(server.connectionString, schema: server.newSchema())
   }
 
-  @Test func aQueue() async throws {
+  @Test func `a queue`() async throws {
     // snippet.using-postgresqueue
     let database = try await PostgresDatabase("host=db.example dbname=app")
     let jobs = try await PostgresQueue<Job>(in: database, name: "jobs")
@@ -47,7 +47,7 @@ import Testing
     await database.close()
   }
 
-  @Test func anOutbox() async throws {
+  @Test func `an outbox`() async throws {
     try await Setting.run { setting in
       let database = setting.database
       try await setting.psql("CREATE TABLE orders(id int, item text)")
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func aWorkerThatShips() async throws {
+  @Test func `a worker that ships`() async throws {
     try await Setting.run { setting in
       let database = setting.database
       try await setting.psql("CREATE TABLE shipments(order_id int)")
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func aBatchInOneTransaction() async throws {
+  @Test func `a batch in one transaction`() async throws {
     struct TooSlow: Error {}
     try await Setting.run { setting in
       let database = setting.database
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func aLimit() async throws {
+  @Test func `a limit`() async throws {
     try await Setting.run { setting in
       let database = setting.database
       // snippet.capacity

@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [nil, 3000]) func eachCallTakesTheRoundTripsOfTheGuide(capacity: Int?) async throws {
+  @Test(arguments: [nil, 3000]) func `each call takes the round trips of the guide`(capacity: Int?) async throws {
     try await withProxy(capacity: capacity) { proxy, queue, database, setting in
       // The connections are made, also the one that listens.
       try await queue.enqueue(0)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func aCallWhoseConnectionIsLostAfterItsCommitReturns() async throws {
+  @Test func `a call whose connection is lost after its commit returns`() async throws {
     try await withProxy { proxy, queue, _, _ in
       for round in 1...ConformanceSuite.killsOfProcess {
         proxy.cut(.afterCommit)

@@ -88,7 +88,7 @@ private final class Account: Sendable {
   }
 
   /// Four producers enqueue the same ids again and again; four consumers die with an item or dawdle.
-  @Test func noIdIsEnqueuedLeasedOrAcknowledgedTwice() async throws {
+  @Test func `no id is enqueued leased or acknowledged twice`() async throws {
     try await Setting.run { setting in
       let account = Account()
       let producerCount = Atomic(4)
@@ -131,7 +131,7 @@ private final class Account: Sendable {
   }
 
   /// Producers of several groups, in transactions of different lengths, and consumers that die or release.
-  @Test func theItemsOfAGroupComeOneAtATimeInOrder() async throws {
+  @Test func `the items of a group come one at a time in order`() async throws {
     try await Setting.run { setting in
       let account = Account()
       let (groupCount, perProducer) = (5, 40)

@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func largeItemsAreEnqueuedBySeveralStatements() async throws {
+  @Test func `large items are enqueued by several statements`() async throws {
     try await withQueue { queue, _, insertions in
       var inputs = (0..<4).map { number in
         QueueInput(Self.payload + [UInt8(number)], id: number == 1 ? "a" : nil, group: number > 1 ? "g" : nil)
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func aCapacityCountsAllItemsOfACall() async throws {
+  @Test func `a capacity counts all items of a call`() async throws {
     try await withQueue(capacity: 3) { queue, _, insertions in
       await expectStoreError(.full) { try await queue.enqueue((0..<4).map { _ in QueueInput(Self.payload) }) }
       #expect(try await queue.count() == 0)
@@ -61,7 +61,7 @@ import Testing
     }
   }
 
-  @Test func largeItemsAreSetBySeveralStatements() async throws {
+  @Test func `large items are set by several statements`() async throws {
     try await withQueue { queue, _, insertions in
       try await queue.apply([.set("c", Self.payload), .set("b", Self.payload + [1]), .set("a", [2])])
       #expect(try await insertions() == 2)
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// 33,000 keys of the greatest length are more than a statement takes.
-  @Test func manyLongKeysAreRequeuedTogetherOrNotAtAll() async throws {
+  @Test func `many long keys are requeued together or not at all`() async throws {
     try await withQueue { queue, setting, insertions in
       let keys = (1...33_000).map { number in
         StoreKey(String(repeating: "0", count: 511 - "\(number)".count) + "\(number)")

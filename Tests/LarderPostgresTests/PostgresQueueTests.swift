@@ -20,7 +20,7 @@ import Testing
   // MARK: Transactions
 
   @Test(arguments: ["enqueue", "transaction", "update"])
-  func theFirstWriteRecordsACodecThatAdoptsAnother(call: String) async throws {
+  func `the first write records a codec that adopts another`(call: String) async throws {
     try await Setting.run { setting in
       let old = try await PostgresQueue<Int>(in: setting.database, name: "q", codec: .cbor())
       try await old.enqueue([QueueInput(1, id: "a")])
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func anOlderProgramReplacesNoItem() async throws {
+  @Test func `an older program replaces no item`() async throws {
     try await Setting.run { setting in
       let versions = try VersionDeployment()
       func open(
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func anItemIsEnqueuedTogetherWithOtherData() async throws {
+  @Test func `an item is enqueued together with other data`() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in
       let orders = try await PostgresStore<String>(in: setting.database, name: "orders")
@@ -90,7 +90,7 @@ import Testing
     }
   }
 
-  @Test func aQueueOfAnotherDatabaseIsRefused() async throws {
+  @Test func `a queue of another database is refused`() async throws {
     try await Setting.run { setting in
       try await Setting.run { other in
         let queue = try await PostgresQueue<Int>(in: other.database, name: "q")
@@ -103,7 +103,7 @@ import Testing
   }
 
   /// A transaction that began to enqueue earlier must not put its item before one that was already delivered.
-  @Test func theOrderOfAGroupIsThatOfItsTransactions() async throws {
+  @Test func `the order of a group is that of its transactions`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       let (isEnqueued, mayCommit) = (Gate(), Gate())
@@ -129,7 +129,7 @@ import Testing
   }
 
   /// An item that is enqueued while the one before it is acknowledged must not wait forever.
-  @Test func anItemEnqueuedDuringAnAcknowledgementIsNotForgotten() async throws {
+  @Test func `an item enqueued during an acknowledgement is not forgotten`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(1, group: "g")
@@ -151,7 +151,7 @@ import Testing
 
   // MARK: Rules
 
-  @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
+  @Test func `dead letters are removed after their retention`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(
@@ -170,7 +170,7 @@ import Testing
     }
   }
 
-  @Test func anItemThatMayHaveCrashedItsConsumerIsReceivedAlone() async throws {
+  @Test func `an item that may have crashed its consumer is received alone`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -186,7 +186,7 @@ import Testing
   }
 
   /// A removed item gives its id free again, unless an earlier item of that id is remembered.
-  @Test func aRemovalForgetsNoEarlierAcknowledgement() async throws {
+  @Test func `a removal forgets no earlier acknowledgement`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -202,7 +202,7 @@ import Testing
     }
   }
 
-  @Test func aProgramWithoutItsKeyCountsNoDelivery() async throws {
+  @Test func `a program without its key counts no delivery`() async throws {
     try await Setting.run { setting in
       let key = NonceCodec<CBORCodec<Int>>.Switch()
       let clock = ManualClock()
@@ -226,7 +226,7 @@ import Testing
     }
   }
 
-  @Test func invalidRulesAreRefused() async throws {
+  @Test func `invalid rules are refused`() async throws {
     try await Setting.run { setting in
       for configuration in [
         PostgresQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 0)),
@@ -242,7 +242,7 @@ import Testing
     }
   }
 
-  @Test func longDurationsAndManyItemsAreAccepted() async throws {
+  @Test func `long durations and many items are accepted`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(0, after: .seconds(Int64.max / 2))
@@ -261,7 +261,7 @@ import Testing
 
   // MARK: Opening
 
-  @Test func objectsThatCreateAQueueAtOnceAllSucceed() async throws {
+  @Test func `objects that create a queue at once all succeed`() async throws {
     try await Setting.run(connections: 8) { setting in
       try await withThrowingTaskGroup(of: Void.self) { group in
         for number in 0..<8 {
@@ -276,7 +276,7 @@ import Testing
     }
   }
 
-  @Test func whatIsNoSuchQueueIsRefused() async throws {
+  @Test func `what is no such queue is refused`() async throws {
     try await Setting.run { setting in
       await expectStoreError(.notFound) {
         try await PostgresQueue<Int>(in: setting.database, name: "q", createsIfMissing: false)
@@ -297,7 +297,7 @@ import Testing
     }
   }
 
-  @Test func namesWithQuotationMarksAreNames() async throws {
+  @Test func `names with quotation marks are names`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: #"it's "my" queue; $1"#)
       try await queue.enqueue(1)
@@ -308,7 +308,7 @@ import Testing
   // MARK: Time and waiting
 
   /// Without an injected time, leases end by the clock of the server.
-  @Test func theTimeIsThatOfTheServer() async throws {
+  @Test func `the time is that of the server`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")
       try await queue.enqueue(1)
@@ -323,7 +323,7 @@ import Testing
   }
 
   /// If the clock of the server was set back by a year, leases still end after their durations.
-  @Test func aClockThatWasSetBackKeepsNoItem() async throws {
+  @Test func `a clock that was set back keeps no item`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -338,7 +338,9 @@ import Testing
 
   /// An id that was remembered while the clock was a year ahead is free after the window, counted from the first opening or
   /// enqueue that sees the right time.
-  @Test(arguments: [true, false]) func anIDOfAClockThatWasAheadIsFreeAfterTheWindow(_ restarts: Bool) async throws {
+  @Test(arguments: [true, false]) func `an ID of a clock that was ahead is free after the window`(_ restarts: Bool)
+    async throws
+  {
     try await Setting.run { setting in
       let (clock, wrongClock) = (ManualClock(), ManualClock())
       wrongClock.advance(by: .seconds(365 * 86_400))
@@ -364,7 +366,7 @@ import Testing
   }
 
   /// Dead letters, and delays of items that are behind others of their groups.
-  @Test func aClockThatWasAheadKeepsNothingElse() async throws {
+  @Test func `a clock that was ahead keeps nothing else`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let configuration = PostgresQueueConfiguration(
@@ -394,7 +396,7 @@ import Testing
   }
 
   /// The clocks don't move, so only a notification can wake the consumers.
-  @Test func consumersOfOtherObjectsAreNotified() async throws {
+  @Test func `consumers of other objects are notified`() async throws {
     try await Setting.run { setting in
       let database = try await PostgresDatabase(setting.server.connectionString, schema: setting.schema)
       let clock = ManualClock()
@@ -415,7 +417,7 @@ import Testing
 
   /// A consumer that waits runs one request for each poll interval, and none because of stores or of a queue of its name in
   /// another schema.
-  @Test func anIdleConsumerRunsOnlyItsPoll() async throws {
+  @Test func `an idle consumer runs only its poll`() async throws {
     try await Setting.runBehindProxy { proxy, database, setting in
       let clock = ManualClock()
       let queue = try await PostgresQueue<Int>(
@@ -449,7 +451,7 @@ import Testing
   }
 
   /// A program may end immediately after it has enqueued an item.
-  @Test func closingSendsTheLastNotification() async throws {
+  @Test func `closing sends the last notification`() async throws {
     try await Setting.runBehindProxy { proxy, _, setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -473,7 +475,7 @@ import Testing
   }
 
   /// Without notifications, a consumer looks after the poll interval.
-  @Test func itemsOfOthersAreFoundByPolling() async throws {
+  @Test func `items of others are found by polling`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)

@@ -47,7 +47,7 @@ import Testing
 
   // MARK: Acknowledging
 
-  @Test func theEffectAndTheAcknowledgementAreOneCommit() async throws {
+  @Test func `the effect and the acknowledgement are one commit`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
       let deliveries = try await bench.receive()
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// The consumer whose lease has ended must not repeat what another one has done.
-  @Test func aStaleReceiptEndsTheTransaction() async throws {
+  @Test func `a stale receipt ends the transaction`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue(1)
       let slow = try #require(try await bench.receive().first)
@@ -100,7 +100,7 @@ import Testing
   }
 
   /// From the acknowledgement to the commit, no other consumer gets the item, however long it takes.
-  @Test func anAcknowledgedItemIsHeldUntilTheCommit() async throws {
+  @Test func `an acknowledged item is held until the commit`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue(1)
       let delivery = try #require(try await bench.receive().first)
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionThatIsRepeatedAcknowledgesOnce() async throws {
+  @Test func `a transaction that is repeated acknowledges once`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue([QueueInput(1, group: "g"), QueueInput(2, group: "g")])
       let delivery = try #require(try await bench.receive().first)
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func theNextItemOfAGroupComesAfterTheCommit() async throws {
+  @Test func `the next item of a group comes after the commit`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue((1...2).map { QueueInput($0, group: "g") })
       let delivery = try #require(try await bench.receive().first)
@@ -160,7 +160,7 @@ import Testing
 
   // MARK: Releasing and extending
 
-  @Test func aReleaseTakesEffectWithTheCommit() async throws {
+  @Test func `a release takes effect with the commit`() async throws {
     try await withBench(maximumDeliveries: 2) { bench in
       let deadLetters = Locked<[StoreKey]>([])
       let observation = bench.queue.observeDeadLetters { deadLetter in
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func aLeaseIsExtendedWithTheCommit() async throws {
+  @Test func `a lease is extended with the commit`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue(1)
       let receipt = try #require(try await bench.receive().first).receipt
@@ -205,7 +205,7 @@ import Testing
 
   // MARK: Receiving
 
-  @Test func itemsAreReceivedAndAcknowledgedInOneTransaction() async throws {
+  @Test func `items are received and acknowledged in one transaction`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue([QueueInput(1), QueueInput(2, after: .seconds(5)), QueueInput(3, group: "g")])
       bench.clock.advance(by: .seconds(5))
@@ -228,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func aLeaseOfATransactionLastsAfterIt() async throws {
+  @Test func `a lease of a transaction lasts after it`() async throws {
     try await withBench { bench in
       try await bench.queue.enqueue([QueueInput(1, group: "g"), QueueInput(2, group: "g")])
       let delivery = try await bench.database.write { transaction in
@@ -241,7 +241,7 @@ import Testing
   }
 
   /// Receiving turns the item into a dead letter that was delivered too often.
-  @Test func aDeathDuringAReceiveIsReportedAfterTheCommit() async throws {
+  @Test func `a death during a receive is reported after the commit`() async throws {
     try await withBench(maximumDeliveries: 1) { bench in
       let deadLetters = Locked(0)
       let observation = bench.queue.observeDeadLetters { _ in deadLetters.withLock { $0 += 1 } }
@@ -263,7 +263,7 @@ import Testing
     }
   }
 
-  @Test func anItemThatCannotBeDecodedIsReleasedInTheTransaction() async throws {
+  @Test func `an item that cannot be decoded is released in the transaction`() async throws {
     try await Setting.run { setting in
       let key = NonceCodec<CBORCodec<Int>>.Switch()
       let queue = try await PostgresQueue(in: setting.database, name: "q", codec: NonceCodec(.cbor(Int.self), key: key))
@@ -278,7 +278,7 @@ import Testing
 
   // MARK: Arguments
 
-  @Test func argumentsAreChecked() async throws {
+  @Test func `arguments are checked`() async throws {
     try await withBench { bench in
       let queue = bench.queue
       try await queue.enqueue(1)
@@ -300,7 +300,7 @@ import Testing
     }
   }
 
-  @Test func aQueueOfAnotherDatabaseIsRefused() async throws {
+  @Test func `a queue of another database is refused`() async throws {
     try await withBench { bench in
       let queue = bench.queue
       try await queue.enqueue(1)
@@ -313,7 +313,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionThatOnlyReadsReceivesNothing() async throws {
+  @Test func `a transaction that only reads receives nothing`() async throws {
     try await withBench { bench in
       let queue = bench.queue
       try await queue.enqueue(1)

@@ -9,7 +9,7 @@ import Testing
 /// The cost of waiting consumers, and how they outlast a server that is away.
 @Suite(.timeLimit(.minutes(60))) struct PostgresQueueWaitingTests {
   /// Sixteen waiting consumers of one object look once in each interval, and change nothing.
-  @Test func idleConsumersLookTogetherAndOnlyRead() async throws {
+  @Test func `idle consumers look together and only read`() async throws {
     try await PostgresServer.withOwn(settings: ["autovacuum": "off"]) { server in
       try await Setting.runBehindProxy(on: server, connections: 4) { proxy, database, setting in
         let clock = ManualClock()
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The consumer that looks for all others hands the look over if it is cancelled.
-  @Test func aConsumerThatIsCancelledStopsNoOther() async throws {
+  @Test func `a consumer that is cancelled stops no other`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -69,7 +69,7 @@ import Testing
   }
 
   /// The remains of others are removed, although no item is due.
-  @Test func anIdleConsumerRemovesWhatIsNoLongerNeeded() async throws {
+  @Test func `an idle consumer removes what is no longer needed`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let queue = try await PostgresQueueTests.open(setting, clock)
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func consumersContinueAfterARestartOfTheServer() async throws {
+  @Test func `consumers continue after a restart of the server`() async throws {
     try await PostgresServer.withOwn { server in
       try await Setting.run(on: server) { setting in
         let queue = try await PostgresQueue<Int>(in: setting.database, name: "q")

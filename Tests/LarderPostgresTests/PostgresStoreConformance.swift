@@ -71,12 +71,12 @@ extension PostgresDatabaseOwner: ObservableStore {
       base: try await PostgresStore<SampleValue?>(in: database, reportsChanges: true), database: database)
   }
 
-  @Test(arguments: reporting.cases) func conformsReporting(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: reporting.cases) func `conforms reporting`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
   @Test(arguments: serializableReporting.cases.filter { $0.group == .observation || $0.group == .updates })
-  func conformsReportingSerializable(_ conformanceCase: ConformanceCase) async throws {
+  func `conforms reporting serializable`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -84,7 +84,7 @@ extension PostgresDatabaseOwner: ObservableStore {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: serializable.cases) func conformsSerializable(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: serializable.cases) func `conforms serializable`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
@@ -94,7 +94,7 @@ extension PostgresDatabaseOwner: ObservableStore {
   ]
 
   @Test(arguments: oneConnection.cases.filter { waitingGroups.contains($0.group) })
-  func conformsWithOneConnection(_ conformanceCase: ConformanceCase) async throws {
+  func `conforms with one connection`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -47,7 +47,7 @@ import Testing
     return UInt16(bigEndian: address.sin_port)
   }
 
-  @Test func connectionsAreEncryptedAndTheServerIsKnown() async throws {
+  @Test func `connections are encrypted and the server is known`() async throws {
     let port = try ServerErrorTests.freePort()
     try await PostgresServer.withOwn(settings: ["listen_addresses": "127.0.0.1", "port": "\(port)"]) { server in
       let folder = try server.folder
@@ -82,7 +82,7 @@ import Testing
 
   // MARK: Passwords
 
-  @Test func aPasswordIsAskedForAndNeverShown() async throws {
+  @Test func `a password is asked for and never shown`() async throws {
     try await PostgresServer.withOwn { server in
       try await server.run(
         psql: "CREATE ROLE guarded LOGIN PASSWORD 'open sesame'; CREATE SCHEMA s AUTHORIZATION guarded")
@@ -125,7 +125,7 @@ import Testing
 
   // MARK: Replication
 
-  @Test func aStandbyIsOnlyRead() async throws {
+  @Test func `a standby is only read`() async throws {
     try await PostgresServer.withOwn { primary in
       let schema = try await primary.newSchema()
       let database = try await PostgresDatabase(primary.connectionString, schema: schema)
@@ -166,7 +166,7 @@ import Testing
 
   // MARK: Tables
 
-  @Test func aTableOfAQueueThatIsGoneIsAConflict() async throws {
+  @Test func `a table of a queue that is gone is a conflict`() async throws {
     try await Setting.run { setting in
       let queue = try await PostgresQueue<Int>(in: setting.database, name: "queue")
       try await queue.enqueue(1)

@@ -19,7 +19,7 @@ import Testing
     return try await LarderPostgres.PostgresDatabase(server.connectionString, schema: server.newSchema())
   }
 
-  @Test func aCache() async throws {
+  @Test func `a cache`() async throws {
     // snippet.several-hosts
     let database = try await PostgresDatabase("host=db.example dbname=app")
     let prices = try await PostgresStore<Int>(in: database, name: "prices", reportsChanges: true).cached()
@@ -32,7 +32,7 @@ import Testing
     await database.close()
   }
 
-  @Test func aCacheThatServesStaleEntries() async throws {
+  @Test func `a cache that serves stale entries`() async throws {
     let database = try await PostgresDatabase("host=db.example dbname=app")
     // snippet.what-is-fresh-and-when
     var configuration = CachedStoreConfiguration<Int>()
@@ -45,7 +45,7 @@ import Testing
   }
 
   /// The states of a value that another host changes.
-  @Test func statesOfAllHostsAreObserved() async throws {
+  @Test func `states of all hosts are observed`() async throws {
     try await Setting.run { setting in
       let other = try await LarderPostgres.PostgresDatabase(setting.server.connectionString, schema: setting.schema)
       let prices = try await PostgresStore<Int>(in: setting.database, name: "prices", reportsChanges: true)
@@ -66,7 +66,7 @@ import Testing
   }
 
   /// A consumer whose clock does not move wakes for an item of another host.
-  @Test func aConsumerWakesForAnItemOfAnotherHost() async throws {
+  @Test func `a consumer wakes for an item of another host`() async throws {
     try await Setting.run { setting in
       let clock = ManualClock()
       let other = try await LarderPostgres.PostgresDatabase(setting.server.connectionString, schema: setting.schema)

@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func theLatestFreeConnectionServesTheNextCall() {
+  @Test func `the latest free connection serves the next call`() {
     var connections = Connections(limit: 3)
     let owner = Item()
     #expect([0, 1, 2].map { connections.take(owner, new: $0) } == [0, 1, 2])
@@ -54,7 +54,7 @@ import Testing
     #expect((connections.allotment.connectedCount, connections.allotment.takenCount) == (2, 2))
   }
 
-  @Test func connectionsAreMadeOneAfterAnotherUnlessThereIsNone() {
+  @Test func `connections are made one after another unless there is none`() {
     var allotment = Allotment<Item>(limit: 4)
     let (owner, item) = (ObjectIdentifier(Item()), Item())
     func connects(_ turn: Allotment<Item>.Turn?) -> Bool { if case .connect = turn { true } else { false } }
@@ -68,7 +68,7 @@ import Testing
     #expect((allotment.connectedCount, allotment.connectingCount, allotment.takenCount) == (1, 1, 2))
   }
 
-  @Test func anOwnerWithoutAConnectionGetsOneBeyondTheLimit() {
+  @Test func `an owner without a connection gets one beyond the limit`() {
     var connections = Connections(limit: 2)
     let (locked, other) = (Item(), Item())
     #expect([0, 1, 2].map { connections.take(locked, new: $0) } == [0, 1, nil])
@@ -78,7 +78,7 @@ import Testing
     #expect(connections.take(other) == 2)
   }
 
-  @Test func unusedConnectionsBeyondTheLimitAreClosed() {
+  @Test func `unused connections beyond the limit are closed`() {
     var connections = Connections(limit: 1)
     let owners = (0..<3).map { _ in Item() }
     for number in 0..<3 { #expect(connections.take(owners[number], new: number) == number) }
@@ -99,7 +99,7 @@ import Testing
     #expect(connections.allotment.connectedCount == 0)
   }
 
-  @Test func waitingCallsAreServedInOrderButFirstThoseOfOwnersWithoutAConnection() {
+  @Test func `waiting calls are served in order but first those of owners without a connection`() {
     var connections = Connections(limit: 2)
     let (first, second) = (Item(), Item())
     func serve() -> Int? { connections.allotment.serveNext(mayConnect: false)?.number }
@@ -116,7 +116,7 @@ import Testing
     #expect((connections.allotment.waiterCount, connections.allotment.takenCount) == (1, 2))
   }
 
-  @Test func severalHostsGetTheirPortsAndAddresses() {
+  @Test func `several hosts get their ports and addresses`() {
     func hosts(_ options: [String: String]) -> [[String: String]] {
       Host.all(of: options).flatMap { $0.resolved { $0 == "b" ? ["1.2.3.4", "::1"] : [] } }.map(\.keywords)
     }
@@ -136,7 +136,7 @@ import Testing
 
   // MARK: Outcomes
 
-  @Test func onlyTheSameDataTellsTheOutcome() {
+  @Test func `only the same data tells the outcome`() {
     #expect(TransactionStatus(answer: "committed", isSameData: true) == .committed)
     #expect(TransactionStatus(answer: "aborted", isSameData: true) == .aborted)
     #expect(TransactionStatus(answer: "in progress", isSameData: true) == nil)
@@ -146,7 +146,7 @@ import Testing
     }
   }
 
-  @Test func codesOfTheServer() {
+  @Test func `codes of the server`() {
     let codes: [String: (StoreError.Code, isTransient: Bool)] = [
       "53100": (.full, true), "42501": (.notPermitted, false), "25006": (.notPermitted, true),
       "28P01": (.notPermitted, false), "57014": (.timedOut, true), "55P03": (.timedOut, true),
@@ -165,7 +165,7 @@ import Testing
 
   // MARK: Statements
 
-  @Test func aLargeBatchIsSplit() throws {
+  @Test func `a large batch is split`() throws {
     let parts = StoreTable.parts(ofSizes: (0..<10).map { $0 == 5 ? 1000 : 92 }, atMost: 200)
     #expect(parts.map(\.count) == [2, 2, 1, 1, 2, 2], "a value above the limit is alone")
     #expect(parts.flatMap { Array($0) } == Array(0..<10))
@@ -179,7 +179,7 @@ import Testing
     #expect(table.write(changes).map(\.parameters.count) == [2, 2, 1])
   }
 
-  @Test func changesOfABatchBecomeFewStatements() throws {
+  @Test func `changes of a batch become few statements`() throws {
     let table = StoreTable(name: "t", schema: "\"s\"", valueType: .bytes)
     func count(_ batch: ChangeBatch<[UInt8]>) throws -> Int {
       table.write(

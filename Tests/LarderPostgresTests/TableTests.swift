@@ -21,7 +21,7 @@ import Testing
     "CREATE TABLE users(key bytea PRIMARY KEY, value json NOT NULL)", validation,
     "CREATE TABLE users(key bytea PRIMARY KEY, value json, CHECK (value IS NOT NULL))",
   ])
-  func aTableOnWhichNoUpdateWouldWorkIsRefused(sql: String) async throws {
+  func `a table on which no update would work is refused`(sql: String) async throws {
     try await Setting.run { setting in
       try await setting.psql(sql)
       await expectStoreError(.unsupported) {
@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func aTableWithRulesForValuesIsAccepted() async throws {
+  @Test func `a table with rules for values is accepted`() async throws {
     try await Setting.run { setting in
       try await setting.psql(
         """
@@ -55,7 +55,7 @@ import Testing
 
   // MARK: Encodings
 
-  @Test func anEncodingThatChangesTextKeepsValues() async throws {
+  @Test func `an encoding that changes text keeps values`() async throws {
     let server = try await PostgresServer.local
     let name = "euc_\(UInt32.random(in: 0 ... .max))"
     try await server.run(
@@ -81,7 +81,7 @@ import Testing
 
   // MARK: URLs
 
-  @Test func aURLNamesAConnectionASchemaAndAStore() throws {
+  @Test func `a URL names a connection a schema and a store`() throws {
     func location(_ text: String) throws -> [String?] {
       let location = try PostgresLocation(StoreURL(text))
       return [location.connection, location.schema, location.name]
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func aStoreOfAnotherSchemaIsOpenedByItsURL() async throws {
+  @Test func `a store of another schema is opened by its URL`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "a=b", codec: .json())
       try await store.setValue(1, forKey: "k")

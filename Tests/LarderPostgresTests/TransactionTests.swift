@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct TransactionTests {
-  @Test func severalStoresAndSQLAreWrittenTogether() async throws {
+  @Test func `several stores and SQL are written together`() async throws {
     try await Setting.run { setting in
       let names = try await PostgresStore<String>(in: setting.database, name: "names")
       let ages = try await PostgresStore<Int>(in: setting.database, name: "ages", codec: .json())
@@ -28,7 +28,7 @@ import Testing
     }
   }
 
-  @Test func anErrorRollsBackAndPassesThrough() async throws {
+  @Test func `an error rolls back and passes through`() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func aStatementThatFailsFailsTheTransactionEvenIfItIsCaught() async throws {
+  @Test func `a statement that fails fails the transaction even if it is caught`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let error = await #expect(throws: StoreError.self) {
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func aCommitThatTheServerRollsBackIsAnError() async throws {
+  @Test func `a commit that the server rolls back is an error`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let mayFail = Gate()
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["ROLLBACK", "COMMIT"]) func theUsersSQLCannotEndTheTransaction(sql: String) async throws {
+  @Test(arguments: ["ROLLBACK", "COMMIT"]) func `the users SQL cannot end the transaction`(sql: String) async throws {
     try await Setting.run(connections: 1) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       await expectStoreError(.invalidArgument) {
@@ -94,7 +94,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionThatReadsCommitsNothing() async throws {
+  @Test func `a transaction that reads commits nothing`() async throws {
     try await Setting.run(connections: 1) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       for sql in ["COMMIT", "ROLLBACK"] {
@@ -125,7 +125,7 @@ import Testing
     "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
     "DECLARE c CURSOR WITH HOLD FOR SELECT 1", "PREPARE larder AS SELECT 1", "SET timezone = 'Asia/Tokyo'",
   ])
-  func nothingOfTheUsersSQLReachesLaterCalls(sql: String) async throws {
+  func `nothing of the users SQL reaches later calls`(sql: String) async throws {
     try await Setting.run(connections: 1) { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       func state() async throws -> [[String: String]] {
@@ -158,7 +158,7 @@ import Testing
     }
   }
 
-  @Test func settingsOfATransactionApplyToAllItsSQL() async throws {
+  @Test func `settings of a transaction apply to all its SQL`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database, name: "numbers")
       try await setting.database.write { transaction in
@@ -173,7 +173,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateThatFailsInATransactionLeavesNoRow() async throws {
+  @Test func `an update that fails in a transaction leaves no row`() async throws {
     struct Refused: Error {}
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  @Test func sqlThatCannotRunIsRefused() async throws {
+  @Test func `sql that cannot run is refused`() async throws {
     try await Setting.run { setting in
       let database = setting.database
       await expectStoreError(.unsupported) {
@@ -204,7 +204,7 @@ import Testing
     }
   }
 
-  @Test func settingsOfTheUserEndWithTheirConnection() async throws {
+  @Test func `settings of the user end with their connection`() async throws {
     try await Setting.run(connections: 1) { setting in
       try await setting.database.write { try await $0.execute("SET synchronous_commit = off") }
       let rows = try await setting.database.write { try await $0.execute("SHOW synchronous_commit") }
@@ -212,7 +212,9 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func theFirstWriteRecordsACodecThatAdoptsAnother(inTransaction: Bool) async throws {
+  @Test(arguments: [true, false]) func `the first write records a codec that adopts another`(inTransaction: Bool)
+    async throws
+  {
     try await Setting.run { setting in
       _ = try await PostgresStore<Int>(in: setting.database, name: "numbers", codec: .cbor())
       let codec = try CBORCodec<Int>().versioned(1, ValueMigration(from: 0, .cbor(Int.self)) { $0 })
@@ -229,7 +231,7 @@ import Testing
   }
 
   @Test(arguments: [PostgresIsolation.readCommitted, .serializable])
-  func aStoreOfSeveralProgramsRefusesAnOlderOne(isolation: PostgresIsolation) async throws {
+  func `a store of several programs refuses an older one`(isolation: PostgresIsolation) async throws {
     try await Setting.run(isolation: isolation) { setting in
       try await VersionDeployment().check { codec in
         AnyDataStore(try await PostgresStore(in: setting.database, name: "users", codec: codec))
@@ -239,7 +241,7 @@ import Testing
   }
 
   /// A write that waits for the first one of a newer program is refused too, and so is one in a transaction of the user's.
-  @Test func anOlderProgramThatWaitsForANewerOneIsRefused() async throws {
+  @Test func `an older program that waits for a newer one is refused`() async throws {
     try await Setting.run { setting in
       let versions = try VersionDeployment()
       func open(
@@ -271,7 +273,7 @@ import Testing
     }
   }
 
-  @Test func objectsThatAdoptACodecAtTheSameMomentDontDeadlock() async throws {
+  @Test func `objects that adopt a codec at the same moment dont deadlock`() async throws {
     try await Setting.run { setting in
       let database = setting.database
       _ = try await PostgresStore<Int>(in: database, name: "numbers", codec: .cbor())
@@ -306,7 +308,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionEndsWithItsClosure() async throws {
+  @Test func `a transaction ends with its closure`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       let transaction = try await setting.database.read { $0 }
@@ -314,7 +316,7 @@ import Testing
     }
   }
 
-  @Test func aReadSeesOneSnapshotAndCannotWrite() async throws {
+  @Test func `a read sees one snapshot and cannot write`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await store.setValue(1, forKey: "a")
@@ -331,7 +333,7 @@ import Testing
     }
   }
 
-  @Test func anUpdateThatChangesNothingLeavesNoRow() async throws {
+  @Test func `an update that changes nothing leaves no row`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await setting.database.write { transaction in
@@ -344,7 +346,7 @@ import Testing
     }
   }
 
-  @Test func preparedStatementsThatAreGoneArePreparedAgain() async throws {
+  @Test func `prepared statements that are gone are prepared again`() async throws {
     try await Setting.run(connections: 1) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await store.setValue(1, forKey: "k")
@@ -357,7 +359,7 @@ import Testing
     }
   }
 
-  @Test func aStoreOfAnotherDatabaseIsRefused() async throws {
+  @Test func `a store of another database is refused`() async throws {
     try await Setting.run { setting in
       try await Setting.run { other in
         let store = try await PostgresStore<Int>(in: other.database)
@@ -368,7 +370,7 @@ import Testing
     }
   }
 
-  @Test func manyTransactionsShareFewConnections() async throws {
+  @Test func `many transactions share few connections`() async throws {
     try await Setting.run(connections: 2) { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
       try await withThrowingTaskGroup(of: Void.self) { group in

@@ -35,7 +35,7 @@ import Glibc
   }
 
   @Test(arguments: [StoreAccess.readOnly, .immutable], [true, false])
-  func aReaderChangesNoFile(_ access: StoreAccess, isClosed: Bool) async throws {
+  func `a reader changes no file`(_ access: StoreAccess, isClosed: Bool) async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: isClosed)
     try bench.disk.place([1, 2], at: "/queue/segment-00000002.larder-tmp-0123456789abcdef")
@@ -66,7 +66,7 @@ import Glibc
     #expect(try bench.names.map { bench.disk.content(at: "/queue/\($0)") } == before)
   }
 
-  @Test func readersExcludeWritersAndNotEachOther() async throws {
+  @Test func `readers exclude writers and not each other`() async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: true)
     let first = try await QueueAccessTests.open(bench, bench.disk, .readOnly)
@@ -81,7 +81,7 @@ import Glibc
     try await writer.close()
   }
 
-  @Test func aReaderCreatesNothing() async throws {
+  @Test func `a reader creates nothing`() async throws {
     let bench = QueueBench()
     await expectStoreError(.notFound) { try await QueueAccessTests.open(bench, bench.disk, .readOnly) }
     #expect(try bench.disk.attributes(at: "/queue") == nil)
@@ -94,7 +94,7 @@ import Glibc
 
   /// After a file is moved away or replaced, nothing is written through the old handles.
   @Test(arguments: ["lock", "segment-00000001"], [true, false])
-  func nothingIsWrittenThroughAStaleHandle(_ name: String, isReplaced: Bool) async throws {
+  func `nothing is written through a stale handle`(_ name: String, isReplaced: Bool) async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "a")
@@ -114,7 +114,7 @@ import Glibc
   }
 
   /// A folder that has been replaced by another queue gets no data of the first queue.
-  @Test func nothingIsWrittenIntoTheFolderOfAnotherQueue() async throws {
+  @Test func `nothing is written into the folder of another queue`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
     try await queue.enqueue(1)
@@ -130,7 +130,7 @@ import Glibc
   /// The recovered items are served even if nothing can be written.
   ///
   /// The first write makes the recovery durable.
-  @Test(arguments: [EROFS, ENOSPC, EDQUOT, EFBIG]) func openingNeedsNoWrite(_ errorNumber: Int32) async throws {
+  @Test(arguments: [EROFS, ENOSPC, EDQUOT, EFBIG]) func `opening needs no write`(_ errorNumber: Int32) async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: false)
     let disk = StubbornFileSystem(bench.disk, refusing: StubbornFileSystem.changes, errorNumber: errorNumber)
@@ -147,7 +147,7 @@ import Glibc
   }
 
   /// Leases that end at opening stay ended, though this is written only with the first change or at closing.
-  @Test func voidedLeasesAreWrittenLater() async throws {
+  @Test func `voided leases are written later`() async throws {
     let bench = QueueBench()
     try await QueueAccessTests.fill(bench, isClosed: true)
     let before = bench.disk.content(at: "/queue/segment-00000001")
@@ -161,7 +161,7 @@ import Glibc
   }
 
   /// When root writes to another user's queue, every file keeps its owner.
-  @Test func newSegmentsKeepOwnerAndPermissions() async throws {
+  @Test func `new segments keep owner and permissions`() async throws {
     let bench = QueueBench()
     let owner = FileAttributes.Owner(user: 12, group: 34)
     try bench.disk.createDirectory(at: "/queue")
@@ -183,14 +183,14 @@ import Glibc
     }
   }
 
-  @Test func aForeignFolderGetsNoLock() async throws {
+  @Test func `a foreign folder gets no lock`() async throws {
     let foreign = try QueueRecoveryTests.bench([QueueRecoveryTests.first: Array("something else".utf8)])
     await expectStoreError(.unrecognizedFormat) { try await foreign.open() }
     #expect(try foreign.names == ["segment-00000001"])
   }
 
   /// Writes that the system completes in parts, and one that fails because the disk is full.
-  @Test func shortWrites() async throws {
+  @Test func `short writes`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1)

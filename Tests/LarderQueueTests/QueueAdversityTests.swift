@@ -23,7 +23,7 @@ import Glibc
   // MARK: Failed writes
 
   @Test(arguments: [ENOSPC, EIO], Durability.File.allCases)
-  func deadLettersThatExpireOnAFullDisk(_ errorNumber: Int32, _ durability: Durability.File) async throws {
+  func `dead letters that expire on a full disk`(_ errorNumber: Int32, _ durability: Durability.File) async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.write], errorNumber: errorNumber)
     fileSystem.isStubborn = false
@@ -47,7 +47,7 @@ import Glibc
   }
 
   /// Changes made at opening are written late, after other changes to the same items.
-  @Test func leasesThatWereVoidedOnAFullDisk() async throws {
+  @Test func `leases that were voided on a full disk`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue((0..<2).map { QueueInput($0) })
@@ -86,7 +86,7 @@ import Glibc
   ///
   /// A short run takes one of the sizes, which depends on the seed.
   @Test(arguments: TestDepth.part(of: [16_384, 1 << 20], oneIn: 2, for: "segments of a full disk"))
-  func itemsWithIDsDrainFromAFullDisk(_ segmentSize: Int) async throws {
+  func `items with IDs drain from a full disk`(_ segmentSize: Int) async throws {
     let bench = QueueBench()
     bench.disk.capacity = 1_500_000
     let queue = try await bench.open(
@@ -125,7 +125,7 @@ import Glibc
   private static let skippedSize = TestDepth.start(distance: 2, of: "drained segments") == 0 ? 1 << 20 : 32 << 20
 
   /// Dropping the remembered identifiers of removed items frees the segments, without any delay.
-  @Test(arguments: drains) func itemsWithIDsDrainWithoutADelay(_ segmentSize: Int, _ batch: Int) async throws {
+  @Test(arguments: drains) func `items with IDs drain without a delay`(_ segmentSize: Int, _ batch: Int) async throws {
     let bench = QueueBench()
     // Many segments of the smallest size, and less than one of the largest size.
     bench.disk.capacity =
@@ -158,7 +158,7 @@ import Glibc
   }
 
   /// A consumer that waits for an item receives it when there is room again.
-  @Test func aWaitingConsumerIsServedOnAFullDisk() async throws {
+  @Test func `a waiting consumer is served on a full disk`() async throws {
     let bench = QueueBench()
     bench.disk.capacity = 600_000
     let queue = try await bench.open(
@@ -196,7 +196,7 @@ import Glibc
   /// A segment stays if too much must be recorded about its removed items.
   ///
   /// Then the records about it in other segments must stay, too.
-  @Test func recordsAboutRetainedSegmentsStay() {
+  @Test func `records about retained segments stay`() {
     var ledger = QueueLedger(rules: QueueRules(QueueConfiguration()))
     for sequence: UInt64 in 1...9 { ledger.replay(QueueAdversityTests.item(sequence, in: 1), in: 1) }
     for sequence: UInt64 in 20...22 { ledger.replay(QueueAdversityTests.item(sequence, in: 2), in: 2) }
@@ -218,7 +218,7 @@ import Glibc
 
   // MARK: Clocks and names
 
-  @Test func aDeadLetterFromTheFuture() async throws {
+  @Test func `a dead letter from the future`() async throws {
     let bench = QueueBench()
     let configuration = QueueConfiguration(
       policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(3600)))
@@ -242,7 +242,7 @@ import Glibc
   }
 
   @Test(arguments: ["end-ffffffff-10", "end-7fffffff-10", "end-1-7fffffffffffffff", "end-00000001-7fffffffffffffff"])
-  func anUnknownFileName(_ name: String) async throws {
+  func `an unknown file name`(_ name: String) async throws {
     for isNew in [true, false] {
       let bench = QueueBench()
       if !isNew {
@@ -267,7 +267,7 @@ import Glibc
   // MARK: Poison
 
   /// Other items of a batch survive an item that crashes its decoder.
-  @Test(arguments: [5, nil]) func aPoisonedBatch(_ maximum: Int?) async throws {
+  @Test(arguments: [5, nil]) func `a poisoned batch`(_ maximum: Int?) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
     let configuration = QueueConfiguration(policy: QueuePolicy(maximumDeliveries: maximum))
@@ -301,7 +301,7 @@ import Glibc
 
   /// Bad items at the head of the queue do not keep a new program from the good items after them.
   @Test(arguments: [1, 2, 10], [RetryPolicy(), .immediate])
-  func badItemsAtTheHead(_ batch: Int, retryPolicy: RetryPolicy) async throws {
+  func `bad items at the head`(_ batch: Int, retryPolicy: RetryPolicy) async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk, environment: .manual(bench.clock))
@@ -321,7 +321,7 @@ import Glibc
   // MARK: Concurrent reads
 
   /// Readers of segments keep them, and release them whether the read succeeds or not.
-  @Test(arguments: ["backup", "verify", "peek"]) func failedReadsKeepNoSegment(_ reader: String) async throws {
+  @Test(arguments: ["backup", "verify", "peek"]) func `failed reads keep no segment`(_ reader: String) async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [.createDirectory])
     fileSystem.isStubborn = false
@@ -352,7 +352,7 @@ import Glibc
   }
 
   /// A backup during another one is too late for the path, and neither damages the other.
-  @Test func twoBackupsToOnePath() async throws {
+  @Test func `two backups to one path`() async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk, refusing: [])
     let queue = try await QueueStore<Int>(

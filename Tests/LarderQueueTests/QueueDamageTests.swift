@@ -21,7 +21,7 @@ import Testing
   }
 
   /// The items were enqueued in one batch, or rewritten by compaction.
-  @Test(arguments: [false, true]) func aFlippedBitCostsOneItem(isCompacted: Bool) async throws {
+  @Test(arguments: [false, true]) func `a flipped bit costs one item`(isCompacted: Bool) async throws {
     let original = QueueBench()
     var queue = try await original.open()
     try await queue.enqueue((0..<40).map { QueueInput($0) })
@@ -46,7 +46,7 @@ import Testing
   }
 
   /// After the damaged segment is removed, every verification still reports its damage.
-  @Test func damageIsReportedAfterItsSegmentIsRemoved() async throws {
+  @Test func `damage is reported after its segment is removed`() async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
     for number in 0..<300 { try await queue.enqueue(number) }
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Damage that a verification finds is recorded, too, because the segment may be removed before the next opening.
-  @Test func verifiedDamageIsReportedAfterItsSegmentIsRemoved() async throws {
+  @Test func `verified damage is reported after its segment is removed`() async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
     for number in 0..<300 { try await queue.enqueue(number) }
@@ -93,7 +93,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test(arguments: [true, false]) func theNewestSegmentIsMissing(isClosed: Bool) async throws {
+  @Test(arguments: [true, false]) func `the newest segment is missing`(isClosed: Bool) async throws {
     let bench = QueueBench()
     var queue = try await QueueDamageTests.open(bench)
     for number in 0..<300 { try await queue.enqueue(number) }
@@ -117,7 +117,7 @@ import Testing
   }
 
   /// Truncation of a closed queue by any number of bytes, even one.
-  @Test func aTruncatedEndIsReported() async throws {
+  @Test func `a truncated end is reported`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     for number in 0..<20 { try await queue.enqueue(number) }
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// In one of 256 cases, the first byte of the next write equals the missing byte.
-  @Test func aTruncatedEndIsNotCompletedByTheNextWrite() async throws {
+  @Test func `a truncated end is not completed by the next write`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(1)
@@ -164,7 +164,7 @@ import Testing
   }
 
   /// If the disk has no room for a segment after the damage, nothing is appended to the truncated end either.
-  @Test func aTruncatedEndIsNotCompletedOnAFullDisk() async throws {
+  @Test func `a truncated end is not completed on a full disk`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(0)
@@ -193,7 +193,7 @@ import Testing
   }
 
   /// A failed backup leaves no files, and can be repeated.
-  @Test func aFailedBackupCanBeRepeated() async throws {
+  @Test func `a failed backup can be repeated`() async throws {
     for operation in 1... {
       let bench = QueueBench(seed: UInt64(operation))
       let queue = try await QueueDamageTests.open(bench)
@@ -218,7 +218,7 @@ import Testing
   }
 
   /// Impossible sequence numbers in a damaged file do not hide later items.
-  @Test func impossibleSequenceNumbers() async throws {
+  @Test func `impossible sequence numbers`() async throws {
     for sequence in [QueueRecord.greatestSequence - 1, QueueRecord.greatestSequence, .max >> 1, .max] {
       let bench = QueueBench(seed: 1)
       var queue = try await bench.open()

@@ -21,7 +21,7 @@ import Testing
     return queue
   }
 
-  @Test func deadLettersAreReadInPagesAndRequeuedTogether() async throws {
+  @Test func `dead letters are read in pages and requeued together`() async throws {
     let bench = QueueBench()
     let queue = try await QueueDeadLetterTests.open(bench, dead: 2500)
     var pages: [Int] = []
@@ -39,7 +39,7 @@ import Testing
     #expect(try await queue.requeueDeadLetters() == 0)
   }
 
-  @Test func anIDIsFreeAgainAfterTheWindow() async throws {
+  @Test func `an ID is free again after the window`() async throws {
     let bench = QueueBench()
     let queue = try await QueueDeadLetterTests.open(bench, dead: 1)
     bench.clock.advance(by: .seconds(299))
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The id of a dead letter is remembered from its death on, whatever becomes of the dead letter.
-  @Test(arguments: ["purged", "requeued", "expired", "dropped"]) func anIDOutlivesItsDeadLetter(_ end: String)
+  @Test(arguments: ["purged", "requeued", "expired", "dropped"]) func `an ID outlives its dead letter`(_ end: String)
     async throws
   {
     let bench = QueueBench()
@@ -78,7 +78,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func deadLettersExpire() async throws {
+  @Test func `dead letters expire`() async throws {
     let bench = QueueBench()
     let configuration = QueueConfiguration(policy: QueuePolicy(deadLetterRetention: .seconds(3600)))
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)
@@ -98,7 +98,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 2))
   }
 
-  @Test func deadLettersCountTowardsTheCapacity() async throws {
+  @Test func `dead letters count towards the capacity`() async throws {
     let bench = QueueBench()
     var configuration = QueueConfiguration(capacity: QueueCapacity(items: 3))
     var queue = try await QueueDeadLetterTests.open(bench, dead: 2, configuration)
@@ -123,7 +123,7 @@ import Testing
   }
 
   /// Requeued dead letters keep their payloads in old segments, even if those would otherwise be removed.
-  @Test func requeuedItemsSurviveTheCleaning() async throws {
+  @Test func `requeued items survive the cleaning`() async throws {
     let bench = QueueBench()
     let configuration = QueueConfiguration(policy: QueuePolicy(duplicateWindow: .zero), segmentSize: 4096)
     var queue = try await QueueDeadLetterTests.open(bench, dead: 3, configuration)

@@ -6,7 +6,7 @@ import Testing
 
 /// Segments whose content is exchanged in place while the queue is open.
 @Suite struct QueueExchangedFilesTests {
-  @Test(arguments: [false, true]) func nothingIsAppendedToASegmentThatWasRestoredInPlace(
+  @Test(arguments: [false, true]) func `nothing is appended to a segment that was restored in place`(
     hasRolledOver: Bool
   ) async throws {
     let folder = try TemporaryFolder()

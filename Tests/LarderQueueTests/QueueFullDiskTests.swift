@@ -29,7 +29,7 @@ import Glibc
     }
   }
 
-  @Test(arguments: Durability.File.allCases, [1, 20]) func aQueueThatFillsTheDiskDrains(
+  @Test(arguments: Durability.File.allCases, [1, 20]) func `a queue that fills the disk drains`(
     _ durability: Durability.File, batch: Int
   )
     async throws
@@ -69,7 +69,7 @@ import Glibc
     #expect(try bench.names.filter { $0.hasPrefix("segment") }.count < 4)
   }
 
-  @Test func removalCompactionAndClosingTakeNoSpace() async throws {
+  @Test func `removal compaction and closing take no space`() async throws {
     let bench = QueueBench()
     bench.disk.capacity = 200_000
     let queue = try await bench.open(QueueConfiguration(segmentSize: 16_384))
@@ -87,7 +87,7 @@ import Glibc
   /// A process was killed while the disk was full.
   ///
   /// Its items can be received.
-  @Test func aQueueOnAFullDiskCanBeOpened() async throws {
+  @Test func `a queue on a full disk can be opened`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open(QueueConfiguration(segmentSize: 16_384), durability: .buffered)
     for number in 0..<50 { try await queue.enqueue(number) }
@@ -209,7 +209,7 @@ import Glibc
   ///
   /// `make soak` sets `LARDER_ROUNDS` to 50, with 100,000 items each.
   @Test(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
-  func aSmallDiskIsFilledAndDrainedByKilledProcesses() async throws {
+  func `a small disk is filled and drained by killed processes`() async throws {
     let (rounds, count, kills) = ConformanceSuite.roundsOfProcess > 20 ? (50, 100_000, 6) : (2, 12_000, 3)
     let disk = try TemporaryFileSystem(size: "32m")
     let folder = try TemporaryFolder()

@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func theGuide() async throws {
+  @Test func `the guide`() async throws {
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     let receiver = Receiver()
@@ -130,7 +130,7 @@ import Testing
     let lines = Locked<[String]>([])
   }
 
-  @Test func deadLettersAreLogged() async throws {
+  @Test func `dead letters are logged`() async throws {
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     let logger = Logger()
@@ -165,7 +165,7 @@ import Testing
     try await outbox.requeue(["payment:17"])
   }
 
-  @Test func thePageOfTheModule() async throws {
+  @Test func `the page of the module`() async throws {
     let scratch = try TemporaryFolder()
     let folder = scratch.path
     func send(_ event: Event) async throws {

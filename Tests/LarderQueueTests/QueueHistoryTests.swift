@@ -11,7 +11,7 @@ import Testing
 @Suite struct QueueHistoryTests {
   private static let cutCount = ProcessInfo.processInfo.environment["LARDER_CUTS"].flatMap { Int($0) } ?? 150
 
-  @Test(arguments: Durability.File.allCases) func randomHistoriesWithPowerCuts(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `random histories with power cuts`(_ durability: Durability.File)
     async throws
   {
     let seed = SeededGenerator.seedOfProcess
@@ -40,7 +40,7 @@ import Testing
   }
 
   /// Every history of two steps from several initial states, with power loss at every operation of the last step.
-  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryCut(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `every short history with every cut`(_ durability: Durability.File)
     async throws
   {
     let beginnings: [[QueueStep]] = [

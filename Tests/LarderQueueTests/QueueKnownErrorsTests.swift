@@ -44,7 +44,7 @@ import Testing
     return (found, report, next)
   }
 
-  @Test func aLengthOfZero() async throws {
+  @Test func `a length of zero`() async throws {
     var content = try await QueueKnownErrorsTests.file()
     let frame = try QueueRecoveryTests.frames(of: content)[3]
     content.replaceSubrange(frame.lowerBound + 4..<frame.lowerBound + 8, with: [0, 0, 0, 0])
@@ -57,7 +57,7 @@ import Testing
   ///
   /// No memory beyond the file's size may be allocated for it.
   @Test(arguments: [[0xFF, 0xFF, 0xFF, 0x3F], [0xFF, 0xFF, 0xFF, 0xFF], [0, 0x10, 0, 0]] as [[UInt8]])
-  func aLengthThatIsTooLarge(_ length: [UInt8]) async throws {
+  func `a length that is too large`(_ length: [UInt8]) async throws {
     var content = try await QueueKnownErrorsTests.file()
     let frame = try QueueRecoveryTests.frames(of: content)[3]
     content.replaceSubrange(frame.lowerBound + 4..<frame.lowerBound + 8, with: length)
@@ -66,7 +66,7 @@ import Testing
     #expect(opened.report == RecoveryReport(damagedPlaces: 1, damagedBytes: frame.count))
   }
 
-  @Test func theFirstRecordIsDamaged() async throws {
+  @Test func `the first record is damaged`() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
     let frame = try QueueRecoveryTests.frames(of: content)[0]
     content[frame.upperBound - 1] ^= 1
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// No acknowledged item comes back, and no other item is lost.
-  @Test func theRecordOfAnAcknowledgedItemIsDamaged() async throws {
+  @Test func `the record of an acknowledged item is damaged`() async throws {
     var content = try await QueueKnownErrorsTests.file()
     let frame = try QueueRecoveryTests.frames(of: content)[0]
     content[frame.lowerBound + 40] ^= 1
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// Damage to an acknowledgement restores its item and is reported.
-  @Test func anAcknowledgementIsDamaged() async throws {
+  @Test func `an acknowledgement is damaged`() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 6)
     let frames = try QueueRecoveryTests.frames(of: content)
     // Six items, one delivery, six acknowledgements, and the mark of closing.
@@ -99,7 +99,7 @@ import Testing
   /// The record that freed a key is lost.
   ///
   /// The later of the key's two items is then served, once.
-  @Test func aRemovalIsDamaged() async throws {
+  @Test func `a removal is damaged`() async throws {
     let bench = QueueBench(seed: 1)
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "key")
@@ -125,7 +125,7 @@ import Testing
   /// Damage to the last record of a closed queue.
   ///
   /// Its sequence number is not reused.
-  @Test func theLastRecordIsDamaged() async throws {
+  @Test func `the last record is damaged`() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0)
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 7)
@@ -137,7 +137,7 @@ import Testing
   }
 
   /// The last record of a queue that was not closed, which is the same as one whose call had not returned.
-  @Test func theLastRecordIsIncomplete() async throws {
+  @Test func `the last record is incomplete`() async throws {
     let content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 6)
@@ -154,7 +154,7 @@ import Testing
   }
 
   /// A frame with a valid checksum but invalid records, at the end of a queue that was not closed.
-  @Test func theLastRecordIsScrambled() async throws {
+  @Test func `the last record is scrambled`() async throws {
     var content = try await QueueKnownErrorsTests.file(acknowledging: 0, isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
     let (header, _) = try SegmentHeader.read(content)
@@ -169,7 +169,7 @@ import Testing
   }
 
   /// A payload that is damaged while the queue is open becomes a dead letter, and the other items are delivered.
-  @Test func aPayloadDamagedWhileTheQueueIsOpen() async throws {
+  @Test func `a payload damaged while the queue is open`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     for number in 1...3 { try await queue.enqueue(number) }
@@ -196,7 +196,7 @@ import Testing
   }
 
   /// An item that the disk cannot read is retried later, and does not block others.
-  @Test func anUnreadableItem() async throws {
+  @Test func `an unreadable item`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
@@ -213,7 +213,7 @@ import Testing
     await expectStoreError(.ioFailed) { try await queue.receive(max: 2, lease: .seconds(5)) }
   }
 
-  @Test func anEmptyFileIsRefused() async throws {
+  @Test func `an empty file is refused`() async throws {
     let bench = try QueueRecoveryTests.bench([QueueRecoveryTests.first: []])
     await expectStoreError(.unrecognizedFormat) { try await bench.open() }
     let zeros = try QueueRecoveryTests.bench([QueueRecoveryTests.first: [UInt8](repeating: 0, count: 4096)])

@@ -32,7 +32,7 @@ import Testing
     }
   }
 
-  @Test func everyShortHistoryWithACrashAfterEveryFrame() throws {
+  @Test func `every short history with a crash after every frame`() throws {
     var count = 0
     try QueueLedgerTests.runAll(LedgerRun(), [], length: 4, &count)
     #expect(count > 40_000)
@@ -44,7 +44,7 @@ import Testing
     [QueueStep.enqueue(id: nil, delay: 0), .enqueue(id: 1, delay: 0), .receive(max: 1, lease: 10)],
     [.enqueue(id: 1, delay: 0), .receive(max: 1, lease: 5), .release(0, delay: 0), .receive(max: 1, lease: 5)],
     [.set(1), .receive(max: 1, lease: 5), .release(0, delay: 0), .receive(max: 1, lease: 5), .release(0, delay: 0)],
-  ]) func everyShortHistoryFromAState(_ beginning: [QueueStep]) throws {
+  ]) func `every short history from a state`(_ beginning: [QueueStep]) throws {
     var run = LedgerRun()
     for step in beginning { #expect(run.step(step) == nil) }
     var count = 0
@@ -52,7 +52,7 @@ import Testing
     #expect(count > 1_000)
   }
 
-  @Test func randomLongHistories() {
+  @Test func `random long histories`() {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "ledger")
     for _ in 0..<30 {
@@ -75,7 +75,7 @@ import Testing
   }
 
   /// The segment with the record of a dead letter is removed once the item was requeued, and that with its payload stays.
-  @Test func aRequeuedItemNeedsNoRecordOfItsDeath() {
+  @Test func `a requeued item needs no record of its death`() {
     var run = LedgerRun()
     let deliveries: [QueueStep] = [.receive(max: 1, lease: 5), .release(0, delay: 0)]
     for step in [.enqueue(id: 1, delay: 0)] + deliveries + deliveries + [.requeue(1)] {
@@ -127,7 +127,7 @@ import Testing
   }
 
   /// A deadline that was dropped by an undone step applies again.
-  @Test func undoingRestoresDeadlines() throws {
+  @Test func `undoing restores deadlines`() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 0)
     var frames = FrameBuffer(at: 0)
@@ -147,7 +147,7 @@ import Testing
   /// The clock was ahead when leases and delays were made.
   ///
   /// From the next opening on, none lasts longer than requested.
-  @Test func aClockThatWasAheadExtendsNoLeaseOrDelay() throws {
+  @Test func `a clock that was ahead extends no lease or delay`() throws {
     var ledger = QueueLedger(rules: LedgerRun.rules)
     _ = ledger.begin(at: 1_000_000_000)
     var frames = FrameBuffer(at: 0)

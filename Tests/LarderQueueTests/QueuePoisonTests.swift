@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func anItemThatCrashesItsDecoderUsesUpItsDeliveries() async throws {
+  @Test func `an item that crashes its decoder uses up its deliveries`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("queue")
     do {
@@ -60,7 +60,7 @@ import Testing
     try await raw.close()
   }
 
-  @Test func aProgramThatCanDecodeNothingMakesNoDeadLetters() async throws {
+  @Test func `a program that can decode nothing makes no dead letters`() async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [UInt8](repeating: 0xFF, count: 200))
     for _ in 0..<8 {
@@ -87,7 +87,7 @@ import Testing
     #expect(received.count == 200 && received.allSatisfy { $0.attempt == 1 })
   }
 
-  @Test(arguments: [3, nil]) func aBadItemBecomesADeadLetterAndCanBeRequeued(_ maximum: Int?) async throws {
+  @Test(arguments: [3, nil]) func `a bad item becomes a dead letter and can be requeued`(_ maximum: Int?) async throws {
     let bench = QueueBench()
     try await QueuePoisonTests.fill(bench, [0xFF, 1, 2, 3])
     let deadLetters = Locked<[DeadLetterEvent]>([])
@@ -128,7 +128,7 @@ import Testing
       fileSystem: bench.disk, environment: .manual(bench.clock))
   }
 
-  @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
+  @Test func `a closing queue releases items that need a key`() async throws {
     let bench = QueueBench()
     try await expectReleaseWhileClosing { codec in
       try await QueueStore(
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: [StoreError.Code.keyUnavailable, .undecodable])
-  func aProgramThatLacksAKeyMakesNoDeadLetters(_ code: StoreError.Code) async throws {
+  func `a program that lacks a key makes no dead letters`(_ code: StoreError.Code) async throws {
     let bench = QueueBench()
     var queue = try await QueuePoisonTests.openLocked(bench, code: code)
     try await queue.enqueue([[1], [0xFF], [2]].map { QueueInput($0) })
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(arguments: ["receive", "receive 9", "withNext", "deliveries"], [2, nil])
-  func anItemThatNeedsAKeyBlocksNoOther(_ method: String, maximumDeliveries: Int?) async throws {
+  func `an item that needs a key blocks no other`(_ method: String, maximumDeliveries: Int?) async throws {
     let hasKey = Atomic(false)
     let bench = QueueBench()
     let queue = try await QueuePoisonTests.openLocked(bench, maximumDeliveries: maximumDeliveries) {
@@ -203,7 +203,7 @@ import Testing
   }
 
   /// A thousand starts with the 20 rounds of `make soak`, otherwise a hundred.
-  @Test func aQueueSurvivesManyStartsWithAndWithoutTheKey() async throws {
+  @Test func `a queue survives many starts with and without the key`() async throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: #function)
     let bench = QueueBench()
     var expected: [[UInt8]] = []
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func theKeyOfAnItemReachesTheCodecIfTheProducerGaveIt() async throws {
+  @Test func `the key of an item reaches the codec if the producer gave it`() async throws {
     let bench = QueueBench()
     func open() async throws -> QueueStore<[UInt8]> {
       try await QueueStore(
@@ -259,7 +259,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func theRetryPolicy() {
+  @Test func `the retry policy`() {
     var generator = SeededGenerator(seed: 1)
     let policy = RetryPolicy(base: .seconds(1), ceiling: .seconds(60), jitter: 0.5)
     for attempt in 1...200 {
@@ -273,7 +273,7 @@ import Testing
   }
 
   /// The consumer of the README, with a server that is down for ten minutes.
-  @Test func anOutageMakesNoDeadLetters() async throws {
+  @Test func `an outage makes no dead letters`() async throws {
     struct IsDown: Error {}
     let bench = QueueBench()
     let queue = try await bench.open(
@@ -308,7 +308,7 @@ import Testing
     _ = await consumer.result
   }
 
-  @Test func aReleaseThatDoesNotCount() async throws {
+  @Test func `a release that does not count`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue(7)
@@ -325,7 +325,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(dead: 1))
   }
 
-  @Test func anItemThatWasGivenBackIsStillReceivedAlone() async throws {
+  @Test func `an item that was given back is still received alone`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open(leases: .void)
     try await queue.enqueue((0..<2).map { QueueInput($0) })
@@ -346,7 +346,7 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(5))?.isSuspect == false)
   }
 
-  @Test func longWorkRenewsItsLease() async throws {
+  @Test func `long work renews its lease`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: nil)))
     try await queue.enqueue(7)

@@ -61,7 +61,7 @@ import Testing
     return (entries.map(\.key), queue.recovery)
   }
 
-  @Test(arguments: [true, false]) func everyTruncation(isClosed: Bool) async throws {
+  @Test(arguments: [true, false]) func `every truncation`(isClosed: Bool) async throws {
     let content = try await QueueRecoveryTests.file(isClosed: isClosed)
     var refusals = 0
     for length in 0..<content.count {
@@ -76,7 +76,7 @@ import Testing
     #expect(refusals == (try SegmentHeader.read(content)).length)
   }
 
-  @Test func everyByteChanged() async throws {
+  @Test func `every byte changed`() async throws {
     let content = try await QueueRecoveryTests.file()
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "bits")
@@ -108,7 +108,7 @@ import Testing
   /// A record with a wrong checksum before valid ones.
   ///
   /// They are served, and it is saved aside.
-  @Test func aDamagedFrameIsSavedAside() async throws {
+  @Test func `a damaged frame is saved aside`() async throws {
     var content = try await QueueRecoveryTests.file()
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 10)
@@ -133,7 +133,7 @@ import Testing
   }
 
   /// A frame with a valid checksum but invalid records.
-  @Test func aScrambledFrameIsSavedAside() async throws {
+  @Test func `a scrambled frame is saved aside`() async throws {
     let content = try await QueueRecoveryTests.file()
     let (header, _) = try SegmentHeader.read(content)
     let frames = try QueueRecoveryTests.frames(of: content)
@@ -148,7 +148,7 @@ import Testing
 
   /// The remains of records whose call had not returned before power loss: zeros, holes, and valid records after a
   /// hole.
-  @Test func aTornEndIsSkipped() async throws {
+  @Test func `a torn end is skipped`() async throws {
     let content = try await QueueRecoveryTests.file(isClosed: false)
     let frames = try QueueRecoveryTests.frames(of: content)
     #expect(frames.count == 9)
@@ -176,7 +176,7 @@ import Testing
         == RecoveryReport(damagedPlaces: 1, damagedBytes: frames[8].count))
   }
 
-  @Test func foldersOfOtherPrograms() async throws {
+  @Test func `folders of other programs`() async throws {
     let other = try QueueRecoveryTests.bench(["/queue/data.mdb": [1, 2, 3]])
     await expectStoreError(.unrecognizedFormat) { try await other.open() }
     #expect(try other.names == ["data.mdb"])
@@ -207,7 +207,7 @@ import Testing
     return (bench, numbers)
   }
 
-  @Test func aMissingSegmentIsReported() async throws {
+  @Test func `a missing segment is reported`() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     try bench.disk.removeFile(at: "/queue/segment-00000002")
     let queue = try await bench.open()
@@ -220,7 +220,7 @@ import Testing
   /// Another program has removed a segment that is still needed.
   ///
   /// Looking for it again would not help.
-  @Test func removingASegmentInUseIsAnError() async throws {
+  @Test func `removing a segment in use is an error`() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     let queue = try await bench.open()
     try bench.disk.removeFile(at: "/queue/segment-00000002")
@@ -232,7 +232,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aTruncatedSegmentIsReported() async throws {
+  @Test func `a truncated segment is reported`() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     let content = try #require(bench.disk.content(at: "/queue/segment-00000002"))
     try bench.disk.place(Array(content.dropLast(500)), at: "/queue/segment-00000002")
@@ -241,7 +241,7 @@ import Testing
     #expect(try await queue.count() > 180)
   }
 
-  @Test func aSegmentOfAnotherQueueIsRefused() async throws {
+  @Test func `a segment of another queue is refused`() async throws {
     let (bench, _) = try await QueueRecoveryTests.segments()
     let (other, _) = try await QueueRecoveryTests.segments()
     let foreign = try #require(other.disk.content(at: "/queue/segment-00000002"))
@@ -252,7 +252,7 @@ import Testing
   /// A segment whose removal was not durable.
   ///
   /// Its items must not come back.
-  @Test func aSegmentThatComesBackIsRemovedAgain() async throws {
+  @Test func `a segment that comes back is removed again`() async throws {
     let (bench, numbers) = try await QueueRecoveryTests.segments()
     let old = try #require(bench.disk.content(at: QueueRecoveryTests.first))
     var queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
@@ -273,7 +273,7 @@ import Testing
   /// Frames that are missing without a trace.
   ///
   /// The records after them must not be taken for the next ones.
-  @Test func aGapInTheNumbersIsDamage() throws {
+  @Test func `a gap in the numbers is damage`() throws {
     var content: [UInt8] = []
     for number: UInt64 in [1, 2, 5] {
       let start = content.count
@@ -295,7 +295,7 @@ import Testing
   }
 
   /// Bytes that look like the starts of long frames at every offset must not take forever.
-  @Test func fakeFramesDoNotSlowTheSearch() throws {
+  @Test func `fake frames do not slow the search`() throws {
     var head: [UInt8] = []
     head.append(littleEndian: UInt32(1))
     head.append(littleEndian: UInt32(2 << 20))

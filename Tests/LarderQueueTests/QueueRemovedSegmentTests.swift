@@ -74,7 +74,9 @@ import Testing
   }
 
   /// The segments are cleaned each time that a reader wants to open one.
-  @Test(arguments: Reading.allCases) func itemsOfSegmentsThatAreConstantlyCleaned(_ reading: Reading) async throws {
+  @Test(arguments: Reading.allCases) func `items of segments that are constantly cleaned`(_ reading: Reading)
+    async throws
+  {
     let queue = try await open()
     let count = try await interrupting {
       try await queue.compact()
@@ -107,7 +109,7 @@ import Testing
   }
 
   /// An item is withdrawn after it was leased, and before it is read.
-  @Test func aWithdrawnItemIsNotDelivered() async throws {
+  @Test func `a withdrawn item is not delivered`() async throws {
     let queue = try await open()
     let count = try await interrupting {
       try await queue.removeValue(forKey: "a")
@@ -123,7 +125,7 @@ import Testing
   }
 
   /// An item is replaced after it was leased, and before it is read.
-  @Test func aReplacedItemIsDeliveredWithAValidReceipt() async throws {
+  @Test func `a replaced item is delivered with a valid receipt`() async throws {
     let queue = try await open()
     let count = try await interrupting(atMost: 1) {
       try await queue.setValue([3], forKey: "a")

@@ -36,7 +36,7 @@ import Testing
   }
 
   /// Calls that free room, or need none, would wait forever behind those that need it.
-  @Test func callsThatNeedNoRoomDoNotWaitForIt() async throws {
+  @Test func `calls that need no room do not wait for it`() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
     try await queue.enqueue(1, id: "a")
     let waiting = Task { try await queue.enqueue(2, id: "b") }
@@ -49,7 +49,7 @@ import Testing
     #expect(try await waiting.value.key == "b")
   }
 
-  @Test func aProducerThatGivesUpAdmitsOthers() async throws {
+  @Test func `a producer that gives up admits others`() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
     try await queue.enqueue(1)
     let first = Task { try await queue.enqueue([QueueInput(2), QueueInput(3)]) }
@@ -65,7 +65,7 @@ import Testing
   /// A group takes a few MiB.
   ///
   /// Producers with room, but not in the same group, join the next group.
-  @Test(.timeLimit(.minutes(10))) func producersBeyondOneGroupGetRoomTogether() async throws {
+  @Test(.timeLimit(.minutes(10))) func `producers beyond one group get room together`() async throws {
     let bench = QueueBench()
     let queue = try await QueueStore<[UInt8]>(
       path: "/queue", codec: .raw,
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// A producer that is cancelled while its call runs without room is not waited for.
-  @Test(.timeLimit(.minutes(10))) func aProducerCancelledDuringItsCallIsNotWaitedFor() async throws {
+  @Test(.timeLimit(.minutes(10))) func `a producer cancelled during its call is not waited for`() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 2)
     try await queue.enqueue(1)
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
@@ -110,7 +110,7 @@ import Testing
   }
 
   /// Producers are served in order, even if one of them gives up.
-  @Test func theOrderOfProducersIsKept() async throws {
+  @Test func `the order of producers is kept`() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
     try await queue.enqueue(0)
     var waiting: [Task<EnqueuedItem, any Error>] = []
@@ -125,7 +125,7 @@ import Testing
   }
 
   /// The room reserved for a write that failed.
-  @Test func theRoomOfAFailedWriteIsFreed() async throws {
+  @Test func `the room of a failed write is freed`() async throws {
     let bench = QueueBench()
     let queue = try await QueueRoomTests.open(bench, items: 1)
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
@@ -145,7 +145,7 @@ import Testing
   }
 
   /// The effect of a call on another one in the same commit is undone if the first call fails.
-  @Test func nothingIsADuplicateOfAFailedItem() async throws {
+  @Test func `nothing is a duplicate of a failed item`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     let (busy, gate) = await QueueRoomTests.keepBusy(queue)
@@ -160,7 +160,7 @@ import Testing
   }
 
   /// Items that a batch removes again need no room in the end and do not count against it.
-  @Test func aBatchNeedsRoomOnlyForItsFinalItems() async throws {
+  @Test func `a batch needs room only for its final items`() async throws {
     let queue = try await QueueBench().open(QueueConfiguration(capacity: QueueCapacity(items: 1, bytes: 3)))
     try await queue.apply([.set("a", 1), .remove("a"), .set("b", 2), .set("b", 3)])
     #expect(try await queue.keys(in: .all, limit: 9) == ["b"])
@@ -171,7 +171,7 @@ import Testing
     #expect(error?.isRetryable == false)
   }
 
-  @Test func aBatchDropsNoItemOfItsOwn() async throws {
+  @Test func `a batch drops no item of its own`() async throws {
     let queue = try await QueueBench().open(
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .dropOldest)))
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b")])
@@ -213,7 +213,7 @@ import Testing
     }
   }
 
-  @Test func slowDecodingBlocksNoConsumer() async throws {
+  @Test func `slow decoding blocks no consumer`() async throws {
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let codec = GatedCodec(beginning: beginning)
     let queue = try await QueueBench().open(codec: codec)
@@ -226,7 +226,7 @@ import Testing
     #expect(try await reading.value == 0)
   }
 
-  @Test func aCancelledConsumerTakesNothing() async throws {
+  @Test func `a cancelled consumer takes nothing`() async throws {
     let queue = try await QueueBench().open(durability: .buffered)
     let cancelled = (0..<3).map { _ in
       Task { () -> Int? in
@@ -244,7 +244,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts())
   }
 
-  @Test func cancellationInTheClosureReleases() async throws {
+  @Test func `cancellation in the closure releases`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(durability: .buffered)
     try await queue.enqueue(7)

@@ -13,7 +13,7 @@ import Testing
   /// The segments are small because the process was killed repeatedly.
   ///
   /// Joining them must end.
-  @Test func smallSegmentsAreJoined() async throws {
+  @Test func `small segments are joined`() async throws {
     let bench = QueueBench()
     for number in 0..<30 {
       let queue = try await bench.open()
@@ -30,7 +30,7 @@ import Testing
     #expect(try await queue.peek(max: 99).map(\.value) == Array(0..<71))
   }
 
-  @Test func failedRemovalsOfSegmentsAreNotRetriedConstantly() async throws {
+  @Test func `failed removals of segments are not retried constantly`() async throws {
     let bench = QueueBench()
     let fileSystem = StubbornFileSystem(bench.disk)
     let queue = try await QueueStore<Int>(
@@ -52,7 +52,7 @@ import Testing
     #expect(try bench.names.count < 8)
   }
 
-  @Test func fewFilesAreOpenAtTheSameTime() async throws {
+  @Test func `few files are open at the same time`() async throws {
     let folder = try TemporaryFolder()
     func open() async throws -> QueueStore<[UInt8]> {
       try await QueueStore<[UInt8]>(
@@ -80,7 +80,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func theMostRecentlyUsedFileStaysOpen() throws {
+  @Test func `the most recently used file stays open`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     let folder = QueueFolder(
       name: "queue", path: "/", durability: .synced, access: .readWrite, createsIfMissing: true, segmentSize: 4096,
@@ -102,7 +102,7 @@ import Testing
   }
 
   /// Otherwise the space of the removed segment would not be freed.
-  @Test func theFileOfASegmentThatIsRemovedWhileItIsOpenedDoesNotStayOpen() throws {
+  @Test func `the file of a segment that is removed while it is opened does not stay open`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     let fileSystem = StubbornFileSystem(disk, refusing: [])
     let folder = QueueFolder(
@@ -119,7 +119,7 @@ import Testing
   }
 
   /// After a failed synchronization, data that is not durable is rewritten and otherwise unchanged.
-  @Test func rewrittenDataIsUnchanged() async throws {
+  @Test func `rewritten data is unchanged`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(
       QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)), durability: .buffered)
@@ -164,7 +164,9 @@ import Testing
   /// Data left by a failed synchronization may disappear on power loss, even if a later synchronization succeeds.
   ///
   /// So an opening must rewrite the data that it finds.
-  @Test(arguments: 1...20 as ClosedRange<UInt64>) func dataFoundAtOpeningIsMadeDurable(_ seed: UInt64) async throws {
+  @Test(arguments: 1...20 as ClosedRange<UInt64>) func `data found at opening is made durable`(_ seed: UInt64)
+    async throws
+  {
     let bench = QueueBench(seed: seed)
     var queue = try await bench.open()
     try await queue.enqueue(1, id: "a")
@@ -185,7 +187,7 @@ import Testing
   ///
   /// Nothing may be appended to the previous one any more.
   @Test(arguments: [SimulatedFault.error(EIO), .errorAfterwards(EIO)])
-  func aFailureAtTheStartOfASegmentLosesNothing(_ fault: SimulatedFault) async throws {
+  func `a failure at the start of a segment loses nothing`(_ fault: SimulatedFault) async throws {
     for operation in 1...16 {
       let bench = QueueBench(seed: UInt64(operation))
       let configuration = QueueConfiguration(segmentSize: 4096)
@@ -211,7 +213,7 @@ import Testing
   }
 
   /// A failed backup must not be mistaken for a complete one.
-  @Test func anIncompleteBackupIsRefusedOrReportsMissingData() async throws {
+  @Test func `an incomplete backup is refused or reports missing data`() async throws {
     var failures = 0
     for operation in 1... {
       let bench = QueueBench(seed: 1)
@@ -241,7 +243,7 @@ import Testing
   }
 
   /// Another process may have opened the queue after its lock file was removed.
-  @Test func nothingIsWrittenWithoutTheLock() async throws {
+  @Test func `nothing is written without the lock`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1)
@@ -255,7 +257,7 @@ import Testing
   /// Callers affected by a failed synchronization learn that the outcome is unknown.
   ///
   /// No other caller gets an error.
-  @Test func aFailedSynchronizationFailsTheAffectedCallers() async throws {
+  @Test func `a failed synchronization fails the affected callers`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "before")
@@ -273,7 +275,7 @@ import Testing
     #expect(try await again.enqueue(4).sequence == 4)
   }
 
-  @Test func aFullDiskChangesNothing() async throws {
+  @Test func `a full disk changes nothing`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1, id: "a")
@@ -289,7 +291,7 @@ import Testing
     #expect(try await again.keys(in: .all, limit: 9) == ["a", "b"])
   }
 
-  @Test func aFolderWithoutItsSegmentsIsAnEmptyQueue() async throws {
+  @Test func `a folder without its segments is an empty queue`() async throws {
     let bench = QueueBench()
     try bench.disk.createDirectory(at: "/queue")
     try bench.disk.place([1, 2, 3], at: "/queue/damaged-1-5a")
@@ -298,7 +300,7 @@ import Testing
     #expect(bench.disk.content(at: "/queue/damaged-1-5a") == [1, 2, 3])
   }
 
-  @Test func itemsDeliveredTooOftenAreNotPeeked() async throws {
+  @Test func `items delivered too often are not peeked`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue([QueueInput(1), QueueInput(2)])

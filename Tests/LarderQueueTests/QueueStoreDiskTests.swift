@@ -22,16 +22,19 @@ import Testing
     }
   }
 
-  @Test(arguments: Durability.File.allCases) func powerLossAtEveryOperation(_ durability: Durability.File) async throws
+  @Test(arguments: Durability.File.allCases) func `power loss at every operation`(_ durability: Durability.File)
+    async throws
   {
     try await Self.trials(durability).losePower()
   }
 
-  @Test(arguments: Durability.File.allCases) func failureOfEveryOperation(_ durability: Durability.File) async throws {
+  @Test(arguments: Durability.File.allCases) func `failure of every operation`(_ durability: Durability.File)
+    async throws
+  {
     try await Self.trials(durability).fail()
   }
 
-  @Test(arguments: Durability.File.allCases) func everyShortHistoryWithEveryFault(_ durability: Durability.File)
+  @Test(arguments: Durability.File.allCases) func `every short history with every fault`(_ durability: Durability.File)
     async throws
   {
     try await Self.trials(durability).runEveryShortHistory()

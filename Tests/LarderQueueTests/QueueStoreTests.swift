@@ -8,7 +8,7 @@ import Testing
 @testable import LarderQueue
 
 @Suite struct QueueStoreTests {
-  @Test func itemsAreDeliveredInOrderAndRemovedWhenAcknowledged() async throws {
+  @Test func `items are delivered in order and removed when acknowledged`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     for number in 0..<5 { try await queue.enqueue(number) }
@@ -29,7 +29,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func leasesOutliveTheStoreObject() async throws {
+  @Test func `leases outlive the store object`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     try await queue.enqueue(7)
@@ -55,11 +55,11 @@ import Testing
   }
 
   @Test(arguments: ["", "1", "1-1", "1-1-1-1", "g-1-1", "+1-1-1", "1-1ffffffff-1", "1--1", "-1-1-1"])
-  func invalidReceipts(_ text: String) {
+  func `invalid receipts`(_ text: String) {
     #expect(DeliveryReceipt(text) == nil)
   }
 
-  @Test func anIdIsEnqueuedOnce() async throws {
+  @Test func `an id is enqueued once`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open()
     #expect(try await queue.enqueue(1, id: "a").isDuplicate == false)
@@ -81,7 +81,7 @@ import Testing
     #expect(!new.isDuplicate && new.sequence == 3)
   }
 
-  @Test func generatedKeysAreUnique() async throws {
+  @Test func `generated keys are unique`() async throws {
     let queue = try await QueueBench().open()
     try await queue.enqueue(1, id: "0000000000000002")
     let generated = try await queue.enqueue(2)
@@ -89,7 +89,7 @@ import Testing
     #expect(try await queue.entries(in: .all, limit: 9).map(\.value) == [1, 2])
   }
 
-  @Test func deadLettersStayWhenTheLogIsRewritten() async throws {
+  @Test func `dead letters stay when the log is rewritten`() async throws {
     let bench = QueueBench()
     var queue = try await bench.open(QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue(7, id: "dead")
@@ -102,7 +102,7 @@ import Testing
     #expect(try letter.key == "dead" && letter.value.get() == 7 && letter.reason == .tooManyDeliveries)
   }
 
-  @Test func sequenceNumbersAreNeverReused() async throws {
+  @Test func `sequence numbers are never reused`() async throws {
     let bench = QueueBench()
     var last: UInt128 = 0
     for _ in 0..<4 {
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func writingToALeasedItemInvalidatesItsReceipt() async throws {
+  @Test func `writing to a leased item invalidates its receipt`() async throws {
     let queue = try await QueueBench().open()
     try await queue.enqueue(1, id: "a")
     try await queue.enqueue(2, id: "b")
@@ -131,7 +131,7 @@ import Testing
     try await queue.acknowledge(new[0].receipt)
   }
 
-  @Test func undecodableAndTooOftenDeliveredItemsBecomeDeadLetters() async throws {
+  @Test func `undecodable and too often delivered items become dead letters`() async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(
       path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk,
@@ -166,7 +166,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1, leased: 1))
   }
 
-  @Test func withNextAcknowledgesOrReleases() async throws {
+  @Test func `with next acknowledges or releases`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue(1)
@@ -190,7 +190,7 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(5))?.value == 3)
   }
 
-  @Test func deliveriesWaitForItemsDelaysAndLeases() async throws {
+  @Test func `deliveries wait for items delays and leases`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     var deliveries = queue.deliveries(lease: .seconds(10)).makeAsyncIterator()
@@ -221,7 +221,7 @@ import Testing
     #expect(try await deliveries.next() == nil)
   }
 
-  @Test func anUndecodableItemIsAnElement() async throws {
+  @Test func `an undecodable item is an element`() async throws {
     let bench = QueueBench()
     let raw = try await QueueStore<[UInt8]>(path: "/queue", codec: RenamedCodec(), fileSystem: bench.disk)
     try await raw.enqueue([QueueInput([1]), QueueInput([0xFF], id: "bad"), QueueInput([2])])
@@ -239,7 +239,7 @@ import Testing
     #expect(try await deliveries.next()?.get().value == 2)
   }
 
-  @Test func severalConsumersShareTheItems() async throws {
+  @Test func `several consumers share the items`() async throws {
     let queue = try await QueueBench().open(durability: .buffered)
     let consumers = (0..<4).map { _ in
       Task {
@@ -274,7 +274,7 @@ import Testing
     #expect(all.sorted() == expected)
   }
 
-  @Test func itemsThatDoNotFitWait() async throws {
+  @Test func `items that do not fit wait`() async throws {
     let queue = try await QueueBench().open(
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .wait)), durability: .buffered)
     try await queue.enqueue([QueueInput(0), QueueInput(1)])
@@ -298,7 +298,7 @@ import Testing
     await expectStoreError(.closed) { try await waiting.value }
   }
 
-  @Test func oldestItemsAreDropped() async throws {
+  @Test func `oldest items are dropped`() async throws {
     let queue = try await QueueBench().open(
       QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .dropOldest)))
     for number in 0..<2 { try await queue.enqueue(number) }
@@ -311,7 +311,7 @@ import Testing
     #expect(statistics.details.first { $0.name == "dropped" }?.value == 2)
   }
 
-  @Test func theAgeOfTheOldestItem() async throws {
+  @Test func `the age of the oldest item`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     #expect(try await queue.oldestAge() == nil)
@@ -321,7 +321,7 @@ import Testing
     #expect(try await queue.oldestAge() == .seconds(90))
   }
 
-  @Test func removedSegmentsLoseNoItems() async throws {
+  @Test func `removed segments lose no items`() async throws {
     for durability in Durability.File.allCases {
       let bench = QueueBench()
       let configuration = QueueConfiguration(segmentSize: 4096)
@@ -353,7 +353,7 @@ import Testing
     }
   }
 
-  @Test func aBackupIsAQueue() async throws {
+  @Test func `a backup is a queue`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open(QueueConfiguration(segmentSize: 4096))
     try await queue.enqueue((0..<200).map { QueueInput($0) })
@@ -368,7 +368,7 @@ import Testing
     #expect(try await queue.counts().leased == 2)
   }
 
-  @Test func invalidArguments() async throws {
+  @Test func `invalid arguments`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     await expectStoreError(.invalidArgument) { try await queue.receive(max: 0, lease: .seconds(1)) }

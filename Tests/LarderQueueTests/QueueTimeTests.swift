@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [-3600, 3600] as [TimeInterval])
-  func settingTheClockChangesNothing(_ shift: TimeInterval) async throws {
+  func `setting the clock changes nothing`(_ shift: TimeInterval) async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     let queue = try await wall.open()
@@ -44,7 +44,7 @@ import Testing
   }
 
   /// Times written while the wall clock is wrong are correct by that clock.
-  @Test func leasesAreWrittenInWallTime() async throws {
+  @Test func `leases are written in wall time`() async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     var queue = try await wall.open()
@@ -62,7 +62,7 @@ import Testing
   /// Short-lived processes after one whose clock was a day ahead.
   ///
   /// The lease ends at its intended time.
-  @Test func aLeaseOfAClockThatWasAheadEndsDespiteReopenings() async throws {
+  @Test func `a lease of a clock that was ahead ends despite reopenings`() async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     var queue = try await wall.open()
@@ -86,7 +86,7 @@ import Testing
 
   /// An id that was remembered while the clock was a year ahead is free after the window, counted from the first opening that
   /// sees the right time.
-  @Test func anIDOfAClockThatWasAheadIsFreeAfterTheWindow() async throws {
+  @Test func `an ID of a clock that was ahead is free after the window`() async throws {
     let bench = QueueBench()
     let wall = Wall(bench)
     wall.set(365 * 86_400)
@@ -107,7 +107,7 @@ import Testing
   }
 
   /// A call made during its lease is in time, however long it has to wait for other calls.
-  @Test func aCallIsJudgedByItsStartTime() async throws {
+  @Test func `a call is judged by its start time`() async throws {
     let bench = QueueBench()
     let queue = try await bench.open()
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
@@ -134,7 +134,7 @@ import Testing
   }
 
   /// A producer that gives up while its call runs, with another producer after it in the same group.
-  @Test func aProducerThatGivesUpDuringItsCallAdmitsOthers() async throws {
+  @Test func `a producer that gives up during its call admits others`() async throws {
     let queue = try await QueueStore<[UInt8]>(
       path: "/queue", codec: .raw,
       configuration: QueueConfiguration(capacity: QueueCapacity(bytes: 1000, policy: .wait)),

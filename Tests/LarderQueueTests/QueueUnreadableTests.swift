@@ -47,7 +47,7 @@ import Glibc
     }
   }
 
-  @Test(arguments: [true, false]) func whileOpening(isReadableLater: Bool) async throws {
+  @Test(arguments: [true, false]) func `while opening`(isReadableLater: Bool) async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })
     for number in 600..<800 { try await queue.enqueue(number) }
@@ -80,7 +80,7 @@ import Glibc
   }
 
   /// The owner is killed when the segment is not needed any more, but before it is renamed.
-  @Test func theNextOwnerKeepsTheSegment() async throws {
+  @Test func `the next owner keeps the segment`() async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })
     try await queue.close()
@@ -100,7 +100,7 @@ import Glibc
   }
 
   /// An earlier owner has written the note and nothing more, or could not write it.
-  @Test(arguments: [true, false]) func theNoteWasMadeByAnEarlierOwner(isMade: Bool) async throws {
+  @Test(arguments: [true, false]) func `the note was made by an earlier owner`(isMade: Bool) async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })
     try await queue.close()
@@ -139,7 +139,7 @@ import Glibc
     return nil
   }
 
-  @Test func whileReading() async throws {
+  @Test func `while reading`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0, id: StoreKey("item \(1000 + $0)")) })
     try await queue.synchronize()

@@ -19,7 +19,7 @@ struct ApplicationTests {
   }
 
   /// SQLite reports nothing if a trigger ignores a change.
-  @Test func changesThatATriggerIgnoresAreErrors() async throws {
+  @Test func `changes that a trigger ignores are errors`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s", codec: .json(Int.self))
     try await store.apply([.set("a", 1), .set("kept", 2)])
@@ -48,7 +48,7 @@ struct ApplicationTests {
     try await database.close()
   }
 
-  @Test func foreignKeysAreEnforced() async throws {
+  @Test func `foreign keys are enforced`() async throws {
     let users = try await SQLiteStore(path: path, name: "users", codec: .json(Int.self))
     try await users.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
     try ForeignSQLite.run(
@@ -69,7 +69,7 @@ struct ApplicationTests {
     try await users.close()
   }
 
-  @Test func collationsAndFunctionsOfTheApplication() async throws {
+  @Test func `collations and functions of the application`() async throws {
     try await SQLiteStore(path: path, name: "users", codec: .json(String.self)).close()
     _ = try ForeignSQLite.python(
       """
@@ -112,14 +112,14 @@ struct ApplicationTests {
 
   struct Refused: Error {}
 
-  @Test func anErrorOfTheClosureThatPreparesConnectionsIsThrown() async throws {
+  @Test func `an error of the closure that prepares connections is thrown`() async throws {
     await #expect(throws: Refused.self) { try await SQLiteDatabase(path: path) { _ in throw Refused() } }
     #expect(try folder.names == [])
     await expectStoreError(.notPermitted) { try await SQLiteDatabase(path: path) { try $0.run("no SQL") } }
   }
 
   @Test(arguments: [("places", true), ("nope", false), ("sqlite_x", true), ("PLACES", true)])
-  func aRefusedDatabaseIsLeftAsItIs(name: String, createsIfMissing: Bool) async throws {
+  func `a refused database is left as it is`(name: String, createsIfMissing: Bool) async throws {
     try ForeignSQLite.run(path, "CREATE TABLE places(id INTEGER PRIMARY KEY, url TEXT)")
     let before = try Data(contentsOf: URL(filePath: path))
     await #expect(throws: StoreError.self) {
@@ -129,7 +129,7 @@ struct ApplicationTests {
     #expect(try folder.names == ["app.sqlite"])
   }
 
-  @Test func aDatabaseIsConvertedBeforeTheFirstWrite() async throws {
+  @Test func `a database is converted before the first write`() async throws {
     try ForeignSQLite.run(
       path,
       "CREATE TABLE t(key BLOB NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT; INSERT INTO t VALUES(x'61', '1')")
@@ -153,7 +153,7 @@ struct ApplicationTests {
     "DROP VIEW s_text; DROP TABLE s; CREATE VIEW s AS SELECT x'61' AS key, '7' AS value",
     "DROP VIEW s_text; DROP TABLE s; CREATE TABLE S(key BLOB NOT NULL PRIMARY KEY, value TEXT NOT NULL) STRICT",
     "DROP TABLE larder; CREATE TABLE larder(x)",
-  ]) func aChangedTableIsAConflict(change: String) async throws {
+  ]) func `a changed table is a conflict`(change: String) async throws {
     let store = try await SQLiteStore(path: path, name: "s", codec: .json(Int.self))
     try await store.setValue(1, forKey: "a")
     try ForeignSQLite.run(path, change)
@@ -162,7 +162,7 @@ struct ApplicationTests {
     try await store.close()
   }
 
-  @Test func readsAreStatementsOnTheNameOfTheTable() async throws {
+  @Test func `reads are statements on the name of the table`() async throws {
     let store = try await SQLiteStore(path: path, name: "s", codec: .json(Int.self))
     try await store.setValue(1, forKey: "a")
     #expect(try store.value(forKey: "a") == 1)
@@ -174,7 +174,7 @@ struct ApplicationTests {
     try await store.close()
   }
 
-  @Test func tablesOfOtherProgramsAreOpenedWithACodecThatIsChosen() async throws {
+  @Test func `tables of other programs are opened with a codec that is chosen`() async throws {
     try ForeignSQLite.run(
       path,
       """
@@ -192,7 +192,7 @@ struct ApplicationTests {
     #expect(try ForeignSQLite.run(path, "SELECT name, codec FROM larder") == ["t|json", "b|raw"])
   }
 
-  @Test func aStoreIsRemovedWithItsTableAndRecord() async throws {
+  @Test func `a store is removed with its table and record`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s\"x", codec: .raw)
     let neighbour = try await SQLiteStore(in: database, name: "n", codec: .raw)
@@ -222,7 +222,7 @@ struct ApplicationTests {
     try await database.close()
   }
 
-  @Test func keysThatNoStoreWouldWriteAreFoundAndRemoved() async throws {
+  @Test func `keys that no store would write are found and removed`() async throws {
     let store = try await SQLiteStore(path: path, codec: .raw)
     try await store.setValue([1], forKey: "a")
     try ForeignSQLite.run(

@@ -19,7 +19,7 @@ import Testing
 
   struct Refused: Error {}
 
-  @Test func aTransactionChangesSeveralStoresOrNone() async throws {
+  @Test func `a transaction changes several stores or none`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let names = try await SQLiteStore(in: database, name: "names", codec: .json(String.self))
     let counts = try await SQLiteStore(in: database, name: "counts", codec: .cbor(Int.self), layout: .clustered)
@@ -62,13 +62,13 @@ import Testing
     expectStoreError(.closed) { try names.value(forKey: "1") }
   }
 
-  @Test func aStoreOfSeveralProgramsRefusesAnOlderOne() async throws {
+  @Test func `a store of several programs refuses an older one`() async throws {
     let database = try await SQLiteDatabase(path: path)
     try await VersionDeployment().check { AnyDataStore(try await SQLiteStore(in: database, name: "users", codec: $0)) }
     try await database.close()
   }
 
-  @Test func aSnapshotStaysWhileOthersWrite() async throws {
+  @Test func `a snapshot stays while others write`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, codec: .cbor(Int.self))
     try await store.setValue(1, forKey: "a")
@@ -83,7 +83,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func typesAndAccessesAreKeptApart() async throws {
+  @Test func `types and accesses are kept apart`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, codec: .cbor(Int.self))
     await expectStoreError(.invalidArgument) { try await SQLiteStore(in: database, codec: .cbor(String.self)) }
@@ -110,7 +110,7 @@ import Testing
   }
 
   /// A trigger may change any entry, so all keys are reported.
-  @Test func aTriggerThatChangesOtherEntriesIsReported() async throws {
+  @Test func `a trigger that changes other entries is reported`() async throws {
     let store = try await SQLiteStore(path: path, codec: .cbor(Int.self))
     let events = StoreEvents()
     let observation = events.observe(store)
@@ -127,7 +127,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func commitsAreReported() async throws {
+  @Test func `commits are reported`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s", codec: .cbor(Int.self))
     let neighbour = try await SQLiteStore(in: database, name: "n", codec: .cbor(Int.self))
@@ -155,7 +155,7 @@ import Testing
     withExtendedLifetime(observation) {}
   }
 
-  @Test func backupsAreCompleteAndCompactingMakesThemSmaller() async throws {
+  @Test func `backups are complete and compacting makes them smaller`() async throws {
     let database = try await SQLiteDatabase(path: path, durability: .buffered)
     let store = try await SQLiteStore(in: database, codec: .raw)
     try await store.apply(
@@ -192,7 +192,7 @@ import Testing
     #expect(try folder.names == ["app.sqlite", "copy-false", "copy-true"])
   }
 
-  @Test func theLogIsMovedIntoTheFile() async throws {
+  @Test func `the log is moved into the file`() async throws {
     let store = try await SQLiteStore(path: path, codec: .raw, durability: .buffered)
     let value = [UInt8](repeating: 9, count: 4000)
     for number in 0..<3000 { try await store.setValue(value, forKey: StoreKey(integer: number % 50)) }
@@ -202,7 +202,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func concurrentWritersLoseNothing() async throws {
+  @Test func `concurrent writers lose nothing`() async throws {
     let database = try await SQLiteDatabase(path: path, durability: .buffered)
     let store = try await SQLiteStore(in: database, codec: .cbor(Int.self))
     try await withThrowingTaskGroup(of: Void.self) { group in

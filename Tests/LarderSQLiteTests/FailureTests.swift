@@ -16,7 +16,9 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func anotherWriterIsWaitedForUntilTheTimeout() async throws {
+  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func `another writer is waited for until the timeout`()
+    async throws
+  {
     let store = try await SQLiteStore(path: path, codec: .raw, busyTimeout: .milliseconds(20))
     try await store.setValue([1], forKey: "a")
     // A connection of this process, but not of Larder, holds the lock.
@@ -33,7 +35,7 @@ import Testing
     try await store.close()
   }
 
-  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func triggersAndConstraintsOfTheUserRefuse() async throws {
+  @Test(.enabled(if: ForeignSQLite.obstacle == nil)) func `triggers and constraints of the user refuse`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s", codec: .json(Int.self))
     try await store.setValue(1, forKey: "a")
@@ -66,7 +68,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func filesThatWereMovedAreNotWritten() async throws {
+  @Test func `files that were moved are not written`() async throws {
     for suffix in ["", "-wal", "-shm"] {
       let path = folder.path("moved\(suffix).sqlite")
       let store = try await SQLiteStore(path: path, codec: .raw)
@@ -84,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func foreignFilesAreRefusedAndLeft() async throws {
+  @Test func `foreign files are refused and left`() async throws {
     for content in ["", "not a database, but long enough to have a header of one", "x"] {
       try Data(content.utf8).write(to: URL(filePath: path))
       await expectStoreError(.unrecognizedFormat) { try await SQLiteDatabase(path: path) }
@@ -97,13 +99,13 @@ import Testing
     #expect(try folder.names == ["app.sqlite"])
   }
 
-  @Test func severalHardLinksAreRefused() async throws {
+  @Test func `several hard links are refused`() async throws {
     try await SQLiteDatabase(path: path).close()
     try FileManager.default.linkItem(atPath: path, toPath: folder.path("other"))
     await expectStoreError(.unsupported) { try await SQLiteDatabase(path: path) }
   }
 
-  @Test func anImmutableDatabaseHasNoLog() async throws {
+  @Test func `an immutable database has no log`() async throws {
     let odd = folder.path("ä b?c#d%.sqlite")
     let store = try await SQLiteStore(path: odd, codec: .raw)
     try await store.setValue([1], forKey: "a")
@@ -121,7 +123,7 @@ import Testing
     try await whole.close()
   }
 
-  @Test func aDamagedFileGivesTheRightValuesOrAnError() async throws {
+  @Test func `a damaged file gives the right values or an error`() async throws {
     let seed = SeededGenerator.seedOfProcess
     print("seed \(seed)")
     var random = SeededGenerator(seed: seed)
@@ -175,7 +177,7 @@ import Testing
     #expect(refused > pageCount)
   }
 
-  @Test func aTruncatedLogLosesOnlyItsLastCommits() async throws {
+  @Test func `a truncated log loses only its last commits`() async throws {
     let store = try await SQLiteStore(path: path, codec: .raw, durability: .buffered)
     for number in 0..<50 { try await store.setValue([UInt8](repeating: 7, count: 500), forKey: "\(100 + number)") }
     let (file, log) = (try Data(contentsOf: URL(filePath: path)), try Data(contentsOf: URL(filePath: path + "-wal")))
@@ -201,7 +203,7 @@ import Testing
 /// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
 struct FullDiskTests {
-  @Test(arguments: [8_000, 300_000]) func aFullDiskLosesNothingAndTheStoreContinuesOnceThereIsRoom(
+  @Test(arguments: [8_000, 300_000]) func `a full disk loses nothing and the store continues once there is room`(
     valueSize: Int
   ) async throws {
     let disk = try TemporaryFileSystem(size: "4m")
@@ -215,7 +217,7 @@ struct FullDiskTests {
   }
 
   /// The advice of the guide: the latest entries are in the log only, and the file must become larger for them.
-  @Test func entriesAreRemovedOnceThereIsRoomForTheLog() async throws {
+  @Test func `entries are removed once there is room for the log`() async throws {
     let disk = try TemporaryFileSystem(size: "16m")
     let path = "\(disk.path)/store.sqlite"
     let filler = try POSIXFileSystem().open("\(disk.path)/filler", .createNew)
@@ -242,7 +244,7 @@ struct FullDiskTests {
     try filler.close()
   }
 
-  @Test func aStoreOnAFullDiskIsReadAndBackedUp() async throws {
+  @Test func `a store on a full disk is read and backed up`() async throws {
     let disk = try TemporaryFileSystem(size: "1m")
     let path = "\(disk.path)/store.sqlite"
     let store = try await SQLiteStore<[UInt8]>(path: path, codec: .raw)

@@ -24,7 +24,7 @@ struct FormatTests {
     folder = try TemporaryFolder()
   }
 
-  @Test func theTablesAreThoseOfTheGuide() async throws {
+  @Test func `the tables are those of the guide`() async throws {
     let users = try await SQLiteStore(path: path, name: "users", codec: .json(User.self))
     let events = try await SQLiteStore(path: path, name: "events", codec: .raw, layout: .clustered)
     try await users.close()
@@ -46,7 +46,7 @@ struct FormatTests {
     #expect(attributes.permissions & 0o777 == 0o600)
   }
 
-  @Test func valuesAreQueriedAndIndexed() async throws {
+  @Test func `values are queried and indexed`() async throws {
     let users = try await SQLiteStore(path: path, name: "users", codec: .json(User.self))
     try await users.apply([
       .set("user:1", User(name: "Ada", age: 36)), .set("user:2", User(name: "Bob \u{1F600}", age: 7)),
@@ -68,7 +68,7 @@ struct FormatTests {
     try await users.close()
   }
 
-  @Test func keysHaveTheOrderOfTheirBytes() async throws {
+  @Test func `keys have the order of their bytes`() async throws {
     let keys: [[UInt8]] = [
       [0], [0, 0], [0, 1], [1], Array("a".utf8), Array("a\u{0}".utf8), Array("aa".utf8), Array("é".utf8), [0x7F],
       [0x80],
@@ -88,7 +88,7 @@ struct FormatTests {
     try await store.close()
   }
 
-  @Test func aTableOfAnotherProgramIsOpenedAndRecorded() async throws {
+  @Test func `a table of another program is opened and recorded`() async throws {
     _ = try ForeignSQLite.python(
       """
       db = sqlite3.connect(argv[1])
@@ -124,14 +124,14 @@ struct FormatTests {
     "CREATE TABLE t(x); CREATE INDEX s ON t(x)",
     "CREATE TABLE s_text(x)",
     "CREATE TABLE larder(name, codec)",
-  ]) func somethingElseOfThatNameIsRefusedAndLeft(sql: String) async throws {
+  ]) func `something else of that name is refused and left`(sql: String) async throws {
     try ForeignSQLite.run(path, "PRAGMA journal_mode = WAL; \(sql)")
     let before = try ForeignSQLite.run(path, "SELECT * FROM sqlite_schema")
     await expectStoreError(.unsupported) { try await SQLiteStore(path: path, name: "s", codec: .raw) }
     #expect(try ForeignSQLite.run(path, "SELECT * FROM sqlite_schema") == before)
   }
 
-  @Test func namesAreChecked() async throws {
+  @Test func `names are checked`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let long = String(repeating: "n", count: 512)
     for name in ["", "larder", "LARDER", "sqlite_x", "SQLite_y", "users_text", "users_TEXT", "a\u{0}b", long] {
@@ -153,7 +153,7 @@ struct FormatTests {
     try await database.close()
   }
 
-  @Test func newerFormatsAndOtherCodecsAreRefused() async throws {
+  @Test func `newer formats and other codecs are refused`() async throws {
     try await SQLiteStore(path: path, codec: .raw).close()
     await expectStoreError(.versionMismatch) { try await SQLiteStore(path: path, codec: .cbor(Int.self)) }
     try ForeignSQLite.run(path, "UPDATE larder SET format = 2")
@@ -161,7 +161,7 @@ struct FormatTests {
     #expect(error?.message.contains("version 2") == true)
   }
 
-  @Test func anotherProgramChangesTheStoreWhileItIsOpen() async throws {
+  @Test func `another program changes the store while it is open`() async throws {
     let store = try await SQLiteStore(path: path, name: "s", codec: .raw)
     try await store.setValue([1], forKey: "a")
     try ForeignSQLite.run(path, "UPDATE larder SET codec = 'json' WHERE name = 's'")

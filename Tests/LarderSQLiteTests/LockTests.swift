@@ -20,7 +20,7 @@ import Testing
 
   struct Refused: Error {}
 
-  @Test func theTimeoutOfAWriteCountsFromItsCall() async throws {
+  @Test func `the timeout of a write counts from its call`() async throws {
     let store = try await SQLiteStore(path: path, codec: .raw, busyTimeout: .seconds(1))
     let other = try await OtherConnection(path)
     try other.run("BEGIN IMMEDIATE")
@@ -41,7 +41,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func encodingDoesNotUseUpTheTimeout() async throws {
+  @Test func `encoding does not use up the timeout`() async throws {
     struct SlowCodec: Codec {
       let name = "slow"
       let format = CodecFormat.binary
@@ -63,7 +63,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func waitingWritesAreCancelledAndHoldUpNothing() async throws {
+  @Test func `waiting writes are cancelled and hold up nothing`() async throws {
     let database = try await SQLiteDatabase(path: path, busyTimeout: .seconds(100_000))
     let store = try await SQLiteStore(in: database, codec: .raw)
     let events = StoreEvents()
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// A database in the mode of the rollback journal, which a transaction of another connection excludes from reading.
-  @Test func synchronizingWaitsForALockedDatabase() async throws {
+  @Test func `synchronizing waits for a locked database`() async throws {
     let other = try await OtherConnection(path)
     try other.run("CREATE TABLE t(x)")
     let hasty = try await SQLiteDatabase(path: path, busyTimeout: .milliseconds(300))
@@ -109,7 +109,7 @@ import Testing
     try await patient.close()
   }
 
-  @Test func aLockedDatabaseHoldsUpNoOther() async throws {
+  @Test func `a locked database holds up no other`() async throws {
     let locked = folder.path("locked.sqlite")
     let other = try await OtherConnection(locked)
     try other.run("CREATE TABLE t(x); BEGIN EXCLUSIVE")
@@ -126,7 +126,7 @@ import Testing
   }
 
   /// A commit of another process is noticed once, so a call that fails afterward must not swallow it.
-  @Test func aFailingCallReportsTheCommitsOfOthers() async throws {
+  @Test func `a failing call reports the commits of others`() async throws {
     let store = try await SQLiteStore(path: path, codec: .cbor(Int.self))
     try await store.setValue(1, forKey: "a")
     let events = StoreEvents()
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// Triggers of full-text search, for example, are in many databases.
-  @Test func triggersOfOtherTablesDoNotMatter() async throws {
+  @Test func `triggers of other tables do not matter`() async throws {
     let database = try await SQLiteDatabase(path: path)
     let store = try await SQLiteStore(in: database, name: "s", codec: .cbor(Int.self))
     let child = try await SQLiteStore(in: database, name: "parents", codec: .cbor(Int.self))
@@ -180,7 +180,7 @@ import Testing
     try await database.close()
   }
 
-  @Test func theLogShrinks() async throws {
+  @Test func `the log shrinks`() async throws {
     let database = try await SQLiteDatabase(
       path: path, durability: .buffered, busyTimeout: .milliseconds(20), logSizeLimit: 1 << 20)
     let store = try await SQLiteStore(in: database, codec: .raw)
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func reasonsOfTheSystemAreKept() {
+  @Test func `reasons of the system are kept`() {
     // SQLITE_CANTOPEN, SQLITE_IOERR_WRITE and SQLITE_IOERR_FSYNC.
     let (cannotOpen, write, synchronization): (Int32, Int32, Int32) = (14, 10 | 3 << 8, 10 | 4 << 8)
     for (code, number, expected, isTransient) in [

@@ -20,7 +20,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aReaderNoticesAReplacedFile() async throws {
+  @Test func `a reader notices a replaced file`() async throws {
     try await makeStore(1, at: path)
     try await makeStore(2, at: folder.path("new"))
     let store = try await SQLiteStore<Int>(path: path, access: .readOnly)
@@ -43,7 +43,7 @@ import Testing
     try await again.close()
   }
 
-  @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func observationsEndWithTheFile(
+  @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func `observations end with the file`(
     access: StoreAccess, isReplaced: Bool
   ) async throws {
     try await makeStore(1, at: path)
@@ -87,7 +87,7 @@ import Testing
     return copy
   }
 
-  @Test func immutableRefusesAnInterruptedTransaction() async throws {
+  @Test func `immutable refuses an interrupted transaction`() async throws {
     let hot = try await makeHotJournal()
     let error = await expectStoreError(.unsupported) {
       try await SQLiteStore(path: hot, codec: .json(String.self), access: .immutable)
@@ -103,7 +103,7 @@ import Testing
     try await immutable.close()
   }
 
-  @Test func immutableAcceptsTheJournalOfACompleteTransaction() async throws {
+  @Test func `immutable accepts the journal of a complete transaction`() async throws {
     try await makeStore(1, at: path)
     // The modes TRUNCATE and PERSIST leave these.
     for content in [Data(), Data(count: 512)] {

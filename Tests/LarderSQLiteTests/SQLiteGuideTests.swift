@@ -25,7 +25,7 @@ import Testing
 
   struct NoSuchCustomer: Error {}
 
-  @Test func aStoreAlone() async throws {
+  @Test func `a store alone`() async throws {
     let location = try ConformanceLocation()
     let folder = location.folder
     // snippet.overview

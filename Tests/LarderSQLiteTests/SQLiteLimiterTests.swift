@@ -7,7 +7,7 @@ import Testing
 
 /// Limiters of two store objects that have the same database open.
 @Suite struct SQLiteLimiterTests {
-  @Test func twoStoresTogetherKeepTheLimitsAndReopenWithThem() async throws {
+  @Test func `two stores together keep the limits and reopen with them`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let rate = RateLimit(10, per: .seconds(1), burst: 4)

@@ -44,7 +44,7 @@ final class BackupTaskTests: Sendable {
     ) { try await SQLiteStore<Int>(path: folder + "/shop.sqlite", codec: .json()) }
   }
 
-  @Test func backupsAreWrittenKeptAndRemoved() async throws {
+  @Test func `backups are written kept and removed`() async throws {
     let service = service(keeping: 2)
     let store = try await service.open()
     let run = Task { try await service.run() }
@@ -65,7 +65,7 @@ final class BackupTaskTests: Sendable {
   }
 
   /// A backup that cannot be verified displaces no older one, and is not kept as if it were good.
-  @Test func aDamagedBackupIsRemovedAndOlderOnesStay() async throws {
+  @Test func `a damaged backup is removed and older ones stay`() async throws {
     let isDamaged = Locked(false)
     let service = service(keeping: 1) { path in
       if isDamaged.withLock({ $0 }) {
@@ -97,7 +97,7 @@ final class BackupTaskTests: Sendable {
   }
 
   /// An error of opening or reading the new backup says nothing about older ones.
-  @Test func aBackupThatCannotBeReadIsRemoved() async throws {
+  @Test func `a backup that cannot be read is removed`() async throws {
     try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
     try Data("x".utf8).write(to: URL(filePath: folder + "/backups/shop-20250101T000000Z.backup"))
     for place in [StoreOperation.open, .verify] {
@@ -119,7 +119,7 @@ final class BackupTaskTests: Sendable {
     }
   }
 
-  @Test func otherFilesStayAndThoseOfABackupGoWithIt() async throws {
+  @Test func `other files stay and those of a backup go with it`() async throws {
     try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
     let others = ["notes.txt", "shop-2.backup", "other-20250101T000000Z.backup"]
     let old = "shop-20250101T000000Z.backup"
@@ -136,7 +136,7 @@ final class BackupTaskTests: Sendable {
   }
 
   /// A clock that was once ahead has dated a backup.
-  @Test func aBackupOfTheFutureIsTheFirstToGo() async throws {
+  @Test func `a backup of the future is the first to go`() async throws {
     try FileManager.default.createDirectory(atPath: folder + "/backups", withIntermediateDirectories: true)
     try Data("x".utf8).write(to: URL(filePath: folder + "/backups/shop-20990101T000000Z.backup"))
     let service = service(keeping: 2)
@@ -150,7 +150,7 @@ final class BackupTaskTests: Sendable {
     try await run.value
   }
 
-  @Test func aRestartDoesNotPostponeTheNextBackup() async throws {
+  @Test func `a restart does not postpone the next backup`() async throws {
     for _ in 1...4 {
       let service = service(keeping: 9)
       let run = Task { try await service.run() }

@@ -60,7 +60,7 @@ final class ServiceGuideTests: Sendable {
     #expect(error?.code == .closed)
   }
 
-  @Test func aStoreAndAWorker() async throws {
+  @Test func `a store and a worker`() async throws {
     let sent = Locked<[String]>([])
     let path = folder + "/store.sqlite"
     let run: @Sendable () async throws -> Void = {

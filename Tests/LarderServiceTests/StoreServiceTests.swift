@@ -27,7 +27,7 @@ final class StoreServiceTests: Sendable {
 
   // MARK: Opening and closing
 
-  @Test func allCallersGetTheSameStore() async throws {
+  @Test func `all callers get the same store`() async throws {
     let openings = Locked(0)
     let service = StoreService(clock: clock) {
       openings.withLock { $0 += 1 }
@@ -49,7 +49,7 @@ final class StoreServiceTests: Sendable {
     expectStoreError(.closed) { try stores[0].value(forKey: "k") }
   }
 
-  @Test func openingIsRepeatedAfterARetryableError() async throws {
+  @Test func `opening is repeated after a retryable error`() async throws {
     let attempts = Locked(0)
     let service = StoreService(clock: clock, onProblem: note) {
       guard
@@ -71,7 +71,9 @@ final class StoreServiceTests: Sendable {
     #expect(problems.withLock { $0 } == ["open: ioFailed", "open: ioFailed"])
   }
 
-  @Test(arguments: [true, false]) func aStoreThatCannotBeOpenedEndsTheService(_ isRetryable: Bool) async throws {
+  @Test(arguments: [true, false]) func `a store that cannot be opened ends the service`(_ isRetryable: Bool)
+    async throws
+  {
     let service = StoreService(openingLimit: .seconds(10), clock: clock) { () throws -> MemoryStore<[UInt8]> in
       throw StoreError(.ioFailed, during: .open, store: "s", message: "no server", isRetryable: isRetryable)
     }
@@ -91,7 +93,7 @@ final class StoreServiceTests: Sendable {
     try await service.close()
   }
 
-  @Test func badDurationsAreRefused() async throws {
+  @Test func `bad durations are refused`() async throws {
     for service in [
       StoreService(checkEvery: .zero) { MemoryStore<[UInt8]>() },
       StoreService(checkLimit: .seconds(-1)) { MemoryStore<[UInt8]>() },
@@ -101,7 +103,7 @@ final class StoreServiceTests: Sendable {
     }
   }
 
-  @Test func aGracefulShutdownClosesTheStoreAfterTheServicesThatUseIt() async throws {
+  @Test func `a graceful shutdown closes the store after the services that use it`() async throws {
     struct User: Service {
       let service: StoreService<MemoryStore<[UInt8]>>
       let hasEnded: @Sendable () -> Void
@@ -127,7 +129,7 @@ final class StoreServiceTests: Sendable {
     #expect(service.health().phase == .closed)
   }
 
-  @Test func aShutdownEndsTheAttemptsToOpenTheStore() async throws {
+  @Test func `a shutdown ends the attempts to open the store`() async throws {
     let service = StoreService(openingLimit: .seconds(1_000_000), clock: clock, onProblem: note) {
       () -> MemoryStore<[UInt8]> in
       throw StoreError(.ioFailed, during: .open, store: "s", message: "no server", isRetryable: true)
@@ -141,7 +143,7 @@ final class StoreServiceTests: Sendable {
     #expect(service.health().phase != .open)
   }
 
-  @Test func aCancelledServiceClosesTheStore() async throws {
+  @Test func `a cancelled service closes the store`() async throws {
     let service = StoreService(clock: clock) { MemoryStore<[UInt8]>() }
     let run = Task { try await service.run() }
     try await settle(1)
@@ -152,7 +154,7 @@ final class StoreServiceTests: Sendable {
 
   // MARK: Checks
 
-  @Test func aStoreThatFailsIsNotReadyUntilItAnswers() async throws {
+  @Test func `a store that fails is not ready until it answers`() async throws {
     let store = FaultyStore(MemoryStore<[UInt8]>())
     let service = StoreService(checkEvery: .seconds(10), clock: clock, onProblem: note) { store }
     let run = Task { try await service.run() }
@@ -172,7 +174,7 @@ final class StoreServiceTests: Sendable {
     try await run.value
   }
 
-  @Test func aStoreThatDoesNotAnswerIsNotReady() async throws {
+  @Test func `a store that does not answer is not ready`() async throws {
     let store = FaultyStore(MemoryStore<[UInt8]>())
     let service = StoreService(checkEvery: .seconds(10), checkLimit: .seconds(5), clock: clock) { store }
     let run = Task { try await service.run() }
@@ -191,7 +193,7 @@ final class StoreServiceTests: Sendable {
     try await run.value
   }
 
-  @Test func aSlowStoreStaysReadyWhileItAnswersInTime() async throws {
+  @Test func `a slow store stays ready while it answers in time`() async throws {
     let store = FaultyStore(MemoryStore<[UInt8]>())
     let service = StoreService(checkEvery: .seconds(10), checkLimit: .seconds(5), clock: clock) { store }
     let run = Task { try await service.run() }
@@ -210,7 +212,7 @@ final class StoreServiceTests: Sendable {
     try await run.value
   }
 
-  @Test func aStoreIsNotReadyOnceTheProgramDrains() async throws {
+  @Test func `a store is not ready once the program drains`() async throws {
     let service = StoreService(clock: clock) { MemoryStore<[UInt8]>() }
     let store = try await service.open()
     #expect(service.health().isReady)
@@ -220,7 +222,7 @@ final class StoreServiceTests: Sendable {
     try await service.close()
   }
 
-  @Test func aStoreThatOtherCodeHasClosedIsNotLive() async throws {
+  @Test func `a store that other code has closed is not live`() async throws {
     let service = StoreService(clock: clock) { MemoryStore<[UInt8]>() }
     let store = try await service.open()
     let run = Task { try await service.run() }
@@ -236,7 +238,7 @@ final class StoreServiceTests: Sendable {
 
   // MARK: Tasks
 
-  @Test func tasksRunAfterEachIntervalAndSurviveErrors() async throws {
+  @Test func `tasks run after each interval and survive errors`() async throws {
     let runs = Locked(0)
     let service = StoreService(
       tasks: [
@@ -266,7 +268,7 @@ final class StoreServiceTests: Sendable {
     try await run.value
   }
 
-  @Test func expiredEntriesArePurged() async throws {
+  @Test func `expired entries are purged`() async throws {
     let base = MemoryStore<Expiring<Int>>()
     let service = StoreService(tasks: [.purging(every: .seconds(60))], clock: clock) { [clock] in
       base.expiring(.after(.seconds(30)), purgesOnWrite: false) { clock.date }
@@ -283,7 +285,7 @@ final class StoreServiceTests: Sendable {
   }
 
   /// The second run of the same object removes the record of an interrupted request, which a new object would never do.
-  @Test func aTaskKeepsItsObjectBetweenTwoRuns() async throws {
+  @Test func `a task keeps its object between two runs`() async throws {
     let (bytes, clock) = (MemoryStore<[UInt8]>(), clock)
     let attempts = Locked(0)
     @Sendable func keys(_ steady: ManualClock) throws -> IdempotencyKeys<Int> {

@@ -46,7 +46,7 @@ import Testing
     if outcome == .unknown { queue.trouble.after(disturb) } else { queue.trouble.before(disturb) }
   }
 
-  @Test func theClosureRunsOnTheActorOfTheCaller() async throws {
+  @Test func `the closure runs on the actor of the caller`() async throws {
     let (queue, counter) = (try await open(), Counter())
     try await queue.enqueue(1)
     try await counter.consume(queue)
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// The clock jumps, as for a process that was suspended and continues.
-  @Test func theClosureIsCancelledWhenTheLeaseIsLost() async throws {
+  @Test func `the closure is cancelled when the lease is lost`() async throws {
     let (queue, other) = (try await open(), try await open())
     try await queue.enqueue(1)
     let gate = ManualClock()
@@ -70,7 +70,7 @@ import Testing
   }
 
   /// Only the task of the closure is cancelled.
-  @Test func theCallerIsNotCancelledWhenTheLeaseIsLost() async throws {
+  @Test func `the caller is not cancelled when the lease is lost`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     let gate = ManualClock()
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: [false, true], [StoreError.Outcome.nothingChanged, .unknown])
-  func theAcknowledgementIsRepeated(renews: Bool, outcome: StoreError.Outcome) async throws {
+  func `the acknowledgement is repeated`(renews: Bool, outcome: StoreError.Outcome) async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     let calls = Locked(0)
@@ -105,7 +105,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts())
   }
 
-  @Test func theReleaseIsRepeated() async throws {
+  @Test func `the release is repeated`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     let isDone = Locked(false)
@@ -121,7 +121,7 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1))
   }
 
-  @Test func repetitionEndsWithTheLease() async throws {
+  @Test func `repetition ends with the lease`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     let isDone = Locked(false)
@@ -137,7 +137,7 @@ import Testing
     #expect(duration >= .seconds(30) && duration <= .seconds(32), "\(duration)")
   }
 
-  @Test func leasesThatWereKnownToRunAreNotRenewedAgain() async throws {
+  @Test func `leases that were known to run are not renewed again`() async throws {
     let (queue, other) = (try await open(), try await open())
     try await queue.enqueue((0..<2).map { QueueInput($0) })
     let receipts = try await queue.receive(max: 2, lease: .seconds(30)).map(\.receipt)

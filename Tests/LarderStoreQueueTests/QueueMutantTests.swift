@@ -48,19 +48,19 @@ import Testing
     }
   }
 
-  @Test(arguments: Fault.allCases) func everyFaultIsFound(_ fault: Fault) async throws {
+  @Test(arguments: Fault.allCases) func `every fault is found`(_ fault: Fault) async throws {
     let detector = try #require(QueueMutantTests.suite(of: fault).cases.first { $0.id == fault.detector })
     await #expect(throws: ConformanceFailure.self) { try await detector.run() }
   }
 
   /// Histories find the faults that no single case was written for.
   @Test(arguments: Fault.allCases.filter { !Fault.foundByNoHistory.contains($0) })
-  func historiesFindTheFault(_ fault: Fault) async throws {
+  func `histories find the fault`(_ fault: Fault) async throws {
     let histories = try #require(QueueMutantTests.suite(of: fault).cases.first { $0.id == "470" })
     await #expect(throws: ConformanceFailure.self) { try await histories.run() }
   }
 
-  @Test func aQueueWithoutAFaultPasses() async throws {
+  @Test func `a queue without a fault passes`() async throws {
     let report = try await QueueMutantTests.suite(of: nil).run()
     #expect(report.failures.isEmpty, "\(report)")
     #expect(report.passed.count > 40)

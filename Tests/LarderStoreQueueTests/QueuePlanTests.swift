@@ -61,7 +61,7 @@ import Testing
     ItemRecord(key: key, group: group, priority: 0, hasCallersKey: isNamed, arrival: 7)
   }
 
-  @Test func anItemLeavesOnlyItsIdBehind() throws {
+  @Test func `an item leaves only its id behind`() throws {
     var entries = Entries()
     entries.perform { $0.insert(1, Self.item("a", isNamed: true), delay: 0, payload: [1, 2]) }
     #expect(entries.kinds == "irs")
@@ -78,7 +78,7 @@ import Testing
     #expect(entries.kinds == "")
   }
 
-  @Test func aDeadLetterKeepsItsItemUntilItIsRemoved() throws {
+  @Test func `a dead letter keeps its item until it is removed`() throws {
     var entries = Entries()
     entries.perform { $0.insert(1, Self.item("a", group: "g"), delay: 5, payload: [1, 2]) }
     #expect(entries.kinds == "gist")
@@ -103,7 +103,7 @@ import Testing
     #expect(entries.kinds == "")
   }
 
-  @Test func twoPlansForOneItemDoNotBothHold() throws {
+  @Test func `two plans for one item do not both hold`() throws {
     var entries = Entries()
     entries.perform { $0.insert(1, Self.item("a"), delay: 0, payload: []) }
     let ready = try #require(entries.item(1))
@@ -114,7 +114,7 @@ import Testing
     #expect(entries.item(1)?.epoch == 1)
   }
 
-  @Test func theFirstItemOfAGroupBecomesReadyWhenTheLeaseEnds() throws {
+  @Test func `the first item of a group becomes ready when the lease ends`() throws {
     var entries = Entries()
     for number in 1...3 {
       entries.perform { $0.insert(UInt128(number), Self.item("\(number)", group: "g"), delay: 0, payload: []) }
@@ -136,7 +136,7 @@ import Testing
     #expect(entries.values[Self.layout.groupKey("g")].flatMap { GroupRecord($0) }.map { $0.leased == nil } == true)
   }
 
-  @Test func recordsRoundTripAndRefuseDamage() throws {
+  @Test func `records round trip and refuse damage`() throws {
     var item = ItemRecord(
       key: "key", group: "group", priority: -10, hasCallersKey: true, arrival: 1_800_000_000_000_000)
     item.phase = .leased
@@ -162,7 +162,7 @@ import Testing
   }
 
   /// A timer that was set by a clock that was ahead is counted from now.
-  @Test func correctedTimersKeepTheirLengths() throws {
+  @Test func `corrected timers keep their lengths`() throws {
     let ahead: Int64 = 1 << 40
     var entries = Entries()
     entries.perform(at: ahead) { $0.insert(1, Self.item("a", isNamed: true), delay: 5, payload: [1]) }
@@ -179,7 +179,7 @@ import Testing
     #expect(entries.kinds == "duuxy")
   }
 
-  @Test func sequenceNumbersIncreaseAlsoIfTheClockDoesNot() {
+  @Test func `sequence numbers increase also if the clock does not`() {
     var generator = SequenceGenerator(origin: 3)
     #expect(generator.next(at: 100) == UInt128(100) << 64 | 3)
     #expect(generator.next(at: 100) == UInt128(101) << 64 | 3)
@@ -189,7 +189,7 @@ import Testing
     #expect(generator.next(at: 1000) == UInt128(1000) << 64 | 3)
   }
 
-  @Test func keysSortByPriorityAndTime() {
+  @Test func `keys sort by priority and time`() {
     let layout = Self.layout
     let keys = [
       layout.readyKey(9, priority: 10), layout.readyKey(1, priority: 0), layout.readyKey(2, priority: 0),

@@ -19,7 +19,7 @@ import Testing
       base, prefix: prefix, codec: .cbor(), configuration: configuration, environment: .manual(clock))
   }
 
-  @Test func itemsAreEnqueuedAndAcknowledgedTogether() async throws {
+  @Test func `items are enqueued and acknowledged together`() async throws {
     let (jobs, results) = (try await open("jobs/"), try await open("results/"))
     try await jobs.enqueue(7)
     let delivery = try #require(try await jobs.receive(lease: .seconds(60)))
@@ -32,7 +32,7 @@ import Testing
     #expect(result.value == 8 && result.priority == 2 && result.group == "g")
   }
 
-  @Test func aStaleReceiptEndsTheTransaction() async throws {
+  @Test func `a stale receipt ends the transaction`() async throws {
     let jobs = try await open()
     try await jobs.enqueue(1)
     let delivery = try #require(try await jobs.receive(lease: .seconds(1)))
@@ -57,7 +57,7 @@ import Testing
   }
 
   /// Another consumer receives the item between the reading and the commit.
-  @Test func aLeaseThatIsLostDuringTheTransactionEndsIt() async throws {
+  @Test func `a lease that is lost during the transaction ends it`() async throws {
     let jobs = try await open()
     try await jobs.enqueue(1)
     let delivery = try #require(try await jobs.receive(lease: .seconds(1)))
@@ -77,7 +77,7 @@ import Testing
     #expect(try await jobs.counts() == QueueCounts(leased: 1))
   }
 
-  @Test func theNextItemOfAGroupBecomesReady() async throws {
+  @Test func `the next item of a group becomes ready`() async throws {
     let jobs = try await open()
     for number in 1...3 { try await jobs.enqueue(number, group: "g") }
     let first = try #require(try await jobs.receive(max: 9, lease: .seconds(60)).first)
@@ -89,7 +89,7 @@ import Testing
     #expect(try await jobs.receive(max: 9, lease: .seconds(60)).map(\.value) == [2])
   }
 
-  @Test func aReleaseCanMakeADeadLetter() async throws {
+  @Test func `a release can make a dead letter`() async throws {
     let jobs = try await open(configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await jobs.enqueue(1)
     let delivery = try #require(try await jobs.receive(lease: .seconds(60)))
@@ -97,7 +97,7 @@ import Testing
     #expect(try await jobs.counts() == QueueCounts(dead: 1))
   }
 
-  @Test func idsAreRememberedInATransaction() async throws {
+  @Test func `ids are remembered in a transaction`() async throws {
     let jobs = try await open()
     let items = try await base.transaction { tx in
       let first = try await tx.enqueue(1, id: "a", in: jobs)
@@ -109,7 +109,7 @@ import Testing
     #expect(try await jobs.receive(max: 9, lease: .seconds(60)).map(\.value) == [1])
   }
 
-  @Test func aConsumerWakesAfterTheCommit() async throws {
+  @Test func `a consumer wakes after the commit`() async throws {
     let jobs = try await open()
     async let delivery = jobs.nextDelivery(lease: .seconds(60)).get()
     try await clock.waitForSleepers(1)

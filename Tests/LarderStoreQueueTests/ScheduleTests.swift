@@ -35,7 +35,7 @@ import Foundation
     try await queue.peek(max: 10_000).map(\.value)
   }
 
-  @Test func eachDueTimeHasOneItem() async throws {
+  @Test func `each due time has one item`() async throws {
     let queue = try await makeQueue(MemoryStore())
     let schedule = schedule(every: .seconds(10), from: 5, missedRuns: .runAll(atMost: 100))
     #expect(try await queue.enqueueDue(schedule).count == 0)
@@ -55,7 +55,7 @@ import Foundation
       (MissedRunPolicy.skip, 30, [1000]), (.skip, 120, []), (.runOnce, 120, [1000]), (.runAll(atMost: 1), 120, [1000]),
       (.runAll(atMost: 250), 120, Array(751...1000)), (.runAll(atMost: .max), 120, Array(1...1000)),
     ])
-  func missedDueTimesAreTreatedAsThePolicySays(_ policy: MissedRunPolicy, _ lateness: Int, _ expected: [Int])
+  func `missed due times are treated as the policy says`(_ policy: MissedRunPolicy, _ lateness: Int, _ expected: [Int])
     async throws
   {
     let base = MemoryStore<[UInt8]>()
@@ -76,7 +76,7 @@ import Foundation
 
   /// A clock that is 30 days ahead for a moment costs one run, and the schedule continues when it is right again, through a
   /// restart.
-  @Test(arguments: [30, 60, 86_400]) func aClockThatWasAheadCostsOneRun(_ interval: Int) async throws {
+  @Test(arguments: [30, 60, 86_400]) func `a clock that was ahead costs one run`(_ interval: Int) async throws {
     let base = MemoryStore<[UInt8]>()
     let schedule = schedule(every: .seconds(interval))
     var queue = try await makeQueue(base)
@@ -97,7 +97,7 @@ import Foundation
     #expect(try await items(queue).map { $0 / interval } == [0, 1, 2, 3 + month / interval, 4, 5])
   }
 
-  @Test func manyProcessesEnqueueEachDueTimeOnce() async throws {
+  @Test func `many processes enqueue each due time once`() async throws {
     let base = MemoryStore<[UInt8]>()
     var queues: [StoreQueue<MemoryStore<[UInt8]>, Int>] = []
     for _ in 0..<8 { queues.append(try await makeQueue(base)) }
@@ -112,7 +112,7 @@ import Foundation
     #expect(try await items(queues[0]) == Array(7...350))
   }
 
-  @Test func aClockThatIsSetBackEnqueuesNothingTwice() async throws {
+  @Test func `a clock that is set back enqueues nothing twice`() async throws {
     let queue = try await makeQueue(MemoryStore())
     let schedule = schedule(every: .seconds(10))
     try await queue.enqueueDue(schedule)
@@ -127,7 +127,7 @@ import Foundation
     #expect(try await items(queue) == [0, 10, 20, 30, 40])
   }
 
-  @Test func anErrorOfTheClosureEnqueuesNothing() async throws {
+  @Test func `an error of the closure enqueues nothing`() async throws {
     struct Failure: Error {}
     let queue = try await makeQueue(MemoryStore())
     let mayFail = Locked(true)
@@ -141,7 +141,7 @@ import Foundation
     #expect(try await queue.enqueueDue(schedule).count == 1)
   }
 
-  @Test func runningEnqueuesWhenItIsDue() async throws {
+  @Test func `running enqueues when it is due`() async throws {
     let queue = try await makeQueue(MemoryStore())
     let schedule = schedule(every: .seconds(10))
     let task = Task { try await queue.run([schedule]) }
@@ -155,7 +155,7 @@ import Foundation
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func invalidSchedulesAndDamagedRecordsAreRefused() async throws {
+  @Test func `invalid schedules and damaged records are refused`() async throws {
     let base = MemoryStore<[UInt8]>()
     let queue = try await makeQueue(base)
     let short = QueueSchedule<Int>(name: "tick", every: .zero, from: clock.date) { _ in 1 }
@@ -172,7 +172,7 @@ import Foundation
     #expect(try await queue.enqueueDue(self.schedule(every: .seconds(1))).count == 1)
   }
 
-  @Test func dueTimesAreMultiplesOfTheInterval() {
+  @Test func `due times are multiples of the interval`() {
     let times = DueTimes(interval: 10, start: 3)
     #expect(times.next(after: 2) == 3)
     #expect(times.next(after: 3) == 13)

@@ -26,7 +26,7 @@ import Testing
   }
 
   /// The window begins with the first opening that sees the right time, whatever opens the queue after it.
-  @Test func anIDIsFreeAfterTheWindowThroughRestarts() async throws {
+  @Test func `an ID is free after the window through restarts`() async throws {
     clock.advance(by: Self.year)
     try await finish("a", in: open())
     clock.advance(by: Self.year * -1)
@@ -43,7 +43,8 @@ import Testing
   }
 
   /// The clock is set right after an item was planned, and the item is committed after another call has corrected all timers.
-  @Test(arguments: [nil, "a"] as [StoreKey?]) func aCommitAfterTheCorrectionIsCorrectedToo(_ id: StoreKey?) async throws
+  @Test(arguments: [nil, "a"] as [StoreKey?]) func `a commit after the correction is corrected too`(_ id: StoreKey?)
+    async throws
   {
     let faulty = base.faulty()
     let queue = try await StoreQueue(faulty, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
@@ -62,7 +63,7 @@ import Testing
   }
 
   /// As above, but the one that enqueues makes no other call, and another has already corrected all timers.
-  @Test(arguments: [nil, "a"] as [StoreKey?]) func aProgramThatOnlyEnqueuesCorrectsItsTimers(_ id: StoreKey?)
+  @Test(arguments: [nil, "a"] as [StoreKey?]) func `a program that only enqueues corrects its timers`(_ id: StoreKey?)
     async throws
   {
     let faulty = base.faulty()
@@ -82,7 +83,7 @@ import Testing
   }
 
   /// Only enqueues the id, with an object that has never read the wrong time.
-  @Test func anOpenProducerCorrectsTheIDThatItEnqueues() async throws {
+  @Test func `an open producer corrects the ID that it enqueues`() async throws {
     let producer = try await open()
     clock.advance(by: Self.year)
     try await finish("a", in: open())
@@ -95,7 +96,7 @@ import Testing
     #expect(try base.count(in: .prefix("q/u")) == 1, "the timer of the first time is gone")
   }
 
-  @Test(arguments: [true, false]) func leasesAndDelaysEndAfterTheirDurations(_ restarts: Bool) async throws {
+  @Test(arguments: [true, false]) func `leases and delays end after their durations`(_ restarts: Bool) async throws {
     var queue = try await open()
     clock.advance(by: Self.year)
     try await queue.enqueue([QueueInput(1), QueueInput(2, after: .seconds(3600)), QueueInput(3, after: .seconds(7200))])
@@ -116,7 +117,7 @@ import Testing
   }
 
   /// A clock that is less than a minute behind another one changes nothing.
-  @Test func aMinuteIsTolerated() async throws {
+  @Test func `a minute is tolerated`() async throws {
     let queue = try await open()
     try await queue.enqueue(1, after: .seconds(600))
     let before = try base.entries(in: .prefix("q/t"), limit: 9, order: .ascending)
@@ -129,7 +130,7 @@ import Testing
     #expect(try base.entries(in: .prefix("q/t"), limit: 9, order: .ascending) != before)
   }
 
-  @Test(arguments: [true, false]) func deadLettersAreRemovedAfterTheirRetention(_ restarts: Bool) async throws {
+  @Test(arguments: [true, false]) func `dead letters are removed after their retention`(_ restarts: Bool) async throws {
     let configuration = StoreQueueConfiguration(
       policy: QueuePolicy(maximumDeliveries: 1, deadLetterRetention: .seconds(3600)))
     var queue = try await open(configuration)
@@ -151,7 +152,7 @@ import Testing
   }
 
   /// More wrong timers than one step corrects, between right ones.
-  @Test func aCallCorrectsManyTimersInSteps() async throws {
+  @Test func `a call corrects many timers in steps`() async throws {
     let queue = try await open()
     let lateDelay = Self.year * 3
     try await queue.enqueue((0..<1500).map { QueueInput($0, after: lateDelay) })
@@ -168,7 +169,9 @@ import Testing
   // MARK: Dead letters
 
   /// The number of a dead letter is later than the clock.
-  @Test(arguments: [true, false]) func deadLettersOfAClockThatWasAheadAreRequeued(_ restarts: Bool) async throws {
+  @Test(arguments: [true, false]) func `dead letters of a clock that was ahead are requeued`(_ restarts: Bool)
+    async throws
+  {
     let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1))
     var queue = try await open(configuration)
     clock.advance(by: Self.year)
@@ -185,7 +188,7 @@ import Testing
   }
 
   /// New items come after a dead letter that is requeued by another object, although its number is later than the clock.
-  @Test func openingContinuesAfterDeadLetters() async throws {
+  @Test func `opening continues after dead letters`() async throws {
     let configuration = StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1))
     clock.advance(by: Self.year)
     let wrong = try await open(configuration)

@@ -36,15 +36,15 @@ import Testing
       LMDBStore<[UInt8]>(path: location.files.path("lmdb"), codec: .raw, durability: .buffered), location)
   }
 
-  @Test(arguments: overMemory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: overMemory.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: overJSON.cases) func conformsOverJSON(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: overJSON.cases) func `conforms over JSON`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: overLMDB.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: overLMDB.cases) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }
@@ -79,11 +79,11 @@ import Testing
       .queue(of: SampleValue?.self, prefix: "queue/", codec: .cbor())
   }
 
-  @Test(arguments: overMemory.cases) func conformsOverMemory(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: overMemory.cases) func `conforms over memory`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: overLMDB.cases) func conformsOverLMDB(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: overLMDB.cases) func `conforms over LMDB`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func itemsBehindALeasedOneOfTheirGroupAreParkedTogether() async throws {
+  @Test func `items behind a leased one of their group are parked together`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<300).map { QueueInput($0, group: "g") } + [QueueInput(300)])
     #expect(try await queue.receive(lease: .seconds(60))?.value == 0)
@@ -88,7 +88,7 @@ import Testing
 
   /// Each read of a call may see the group before or after another call, so each interleaving is tried.
   @Test(arguments: Call.allCases, [false, true])
-  func noItemOfAGroupIsForgottenBetweenTwoReads(_ call: Call, areParked: Bool) async throws {
+  func `no item of a group is forgotten between two reads`(_ call: Call, areParked: Bool) async throws {
     for other in Call.allCases {
       var number = 0
       var isInterrupted = true
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func theFirstItemOfAGroupComesFirstWhateverItsPriority() async throws {
+  @Test func `the first item of a group comes first whatever its priority`() async throws {
     let queue = try await open()
     try await queue.enqueue(
       [QueueInput(0, priority: -5, group: "g")] + (1...3).map { QueueInput($0, priority: 5, group: "g") })
@@ -126,7 +126,7 @@ import Testing
     }
   }
 
-  @Test func aConsumerThatFailsTakesNoSignalOfAnother() async throws {
+  @Test func `a consumer that fails takes no signal of another`() async throws {
     let queue = try await open()
     let timers = KeyRange.prefix("q/t")
     base.setBeforeKeys { range, limit in
@@ -138,7 +138,7 @@ import Testing
     try await expectDelivery(of: queue) { try await queue.enqueue(1) }
   }
 
-  @Test func anItemThatAnotherCallDidNotLeaseAfterAllIsDelivered() async throws {
+  @Test func `an item that another call did not lease after all is delivered`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     let gate = ManualClock()
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func anItemThatCannotBecomeADeadLetterBlocksNoOther() async throws {
+  @Test func `an item that cannot become a dead letter blocks no other`() async throws {
     let queue = try await open(maximumDeliveries: 1)
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2)])
     #expect(try await queue.receive(lease: .seconds(60))?.value == 1)
@@ -167,7 +167,7 @@ import Testing
     #expect(try await queue.deadLetters().map { try $0.value.get() } == [1])
   }
 
-  @Test func aConsumerNoticesThatTheWallClockWasSetForward() async throws {
+  @Test func `a consumer notices that the wall clock was set forward`() async throws {
     let wall = Locked(clock.date)
     let queue = try await open(wall: { wall.withLock { $0 } })
     try await queue.enqueue(1, after: .seconds(3600))
@@ -186,7 +186,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["withNext", "deliveries"]) func aConsumerContinuesAfterAnOutage(call: String) async throws {
+  @Test(arguments: ["withNext", "deliveries"]) func `a consumer continues after an outage`(call: String) async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     failUpdates(10)
@@ -201,7 +201,7 @@ import Testing
     #expect(try await consumer.value == 1)
   }
 
-  @Test func anOutageThatLastsIsReported() async throws {
+  @Test func `an outage that lasts is reported`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     failUpdates(11)
@@ -217,7 +217,7 @@ import Testing
     #expect(try await consumer.value == 1)
   }
 
-  @Test func aLeaseIsRenewedAfterAnErrorOfTheBase() async throws {
+  @Test func `a lease is renewed after an error of the base`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     try await queue.withNext(lease: .seconds(30), renewsLease: true) { _ in
@@ -231,7 +231,7 @@ import Testing
     #expect(try await queue.count() == 0)
   }
 
-  @Test func cancellingBetweenTwoCommitsMakesNoReceiptStale() async throws {
+  @Test func `cancelling between two commits makes no receipt stale`() async throws {
     let (queue, other) = (try await open(), try await open())
     try await queue.enqueue([QueueInput(1), QueueInput(2)])
     let receipts = try await queue.receive(max: 2, lease: .seconds(60)).map(\.receipt)
@@ -246,7 +246,7 @@ import Testing
     #expect(try await queue.count() == 0)
   }
 
-  @Test func anItemThatWasGivenBackIsStillReceivedAlone() async throws {
+  @Test func `an item that was given back is still received alone`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     for _ in 0..<2 {

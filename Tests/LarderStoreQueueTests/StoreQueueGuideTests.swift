@@ -27,7 +27,7 @@ import Testing
     performed.withLock { $0.append(job.name) }
   }
 
-  @Test func aQueueInAStore() async throws {
+  @Test func `a queue in a store`() async throws {
     let directory = try TemporaryFolder()
     let folder = directory.path
     // snippet.overview
@@ -47,7 +47,7 @@ import Testing
     try await jobs.close()
   }
 
-  @Test func prioritiesAndGroups() async throws {
+  @Test func `priorities and groups`() async throws {
     let directory = try TemporaryFolder()
     let folder = directory.path
     let bytes = try await LMDBStore(path: folder + "/shop", codec: .raw)
@@ -62,7 +62,7 @@ import Testing
     try await jobs.close()
   }
 
-  @Test func anOutboxInATransaction() async throws {
+  @Test func `an outbox in a transaction`() async throws {
     let directory = try TemporaryFolder()
     let folder = directory.path
     let order = Order(total: 9)
@@ -83,7 +83,7 @@ import Testing
     try await environment.close()
   }
 
-  @Test func aSchedule() async throws {
+  @Test func `a schedule`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     // snippet.cost
     let jobs = try await bytes.batched().queue(of: Job.self, prefix: "jobs/", codec: .json())
@@ -105,7 +105,7 @@ import Testing
     // snippet.end
   }
 
-  @Test func aPausedQueue() async throws {
+  @Test func `a paused queue`() async throws {
     let jobs = try await MemoryStore<[UInt8]>().queue(of: Job.self, prefix: "jobs/", codec: .json())
     try await jobs.enqueue(Job(name: "resize"))
     func migrate() async throws {

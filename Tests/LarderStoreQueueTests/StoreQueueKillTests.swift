@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func anOrderAndItsItemAreBothThereOrNeither() async throws {
+  @Test func `an order and its item are both there or neither`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed outboxes")
     let folder = try TemporaryFolder()
@@ -134,7 +134,7 @@ import Testing
     return deliveries.count
   }
 
-  @Test func killedProducersAndWorkersLoseAndRepeatNothing() async throws {
+  @Test func `killed producers and workers lose and repeat nothing`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed workers")
     let folder = try TemporaryFolder()

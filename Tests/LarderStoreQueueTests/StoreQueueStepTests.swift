@@ -41,7 +41,7 @@ import Testing
       base, prefix: "q/", codec: .cbor(), configuration: configuration, environment: .manual(clock))
   }
 
-  @Test func eachCallSettlesSomeTimersAndReturnsAnItem() async throws {
+  @Test func `each call settles some timers and returns an item`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<2000).map { QueueInput($0, after: .seconds(60)) })
     clock.advance(by: .seconds(60))
@@ -57,7 +57,7 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(60)) == nil)
   }
 
-  @Test func aCallSettlesAsManyTimersAsItNeeds() async throws {
+  @Test func `a call settles as many timers as it needs`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<1000).map { QueueInput($0, after: .seconds(60)) })
     clock.advance(by: .seconds(60))
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// The only item that can be received has the last timer of many.
-  @Test func aCallContinuesUntilItFindsAnItem() async throws {
+  @Test func `a call continues until it finds an item`() async throws {
     let queue = try await open()
     try await queue.enqueue(-1, group: "g")
     let first = try #require(try await queue.receive(lease: .seconds(9999)))
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// The only item that can be received has the last timer of many, and all others are of a blocked group.
-  @Test func theTimersOfABlockedGroupArePassedOver() async throws {
+  @Test func `the timers of a blocked group are passed over`() async throws {
     let queue = try await open()
     try await queue.enqueue(-1, group: "g")
     let first = try #require(try await queue.receive(lease: .seconds(9999)))
@@ -110,7 +110,7 @@ import Testing
   }
 
   /// The group is unblocked while the timers of some of its items have been passed over.
-  @Test func aGroupIsUnblockedBeforeAllOfItsItemsAreParked() async throws {
+  @Test func `a group is unblocked before all of its items are parked`() async throws {
     let queue = try await open()
     try await queue.enqueue(-1, group: "g")
     let first = try #require(try await queue.receive(lease: .seconds(9999)))
@@ -128,7 +128,7 @@ import Testing
   }
 
   /// A call that has leased items does not hold their leases while it looks for more behind many others.
-  @Test func aCallThatHasItemsDoesNotLookOn() async throws {
+  @Test func `a call that has items does not look on`() async throws {
     let queue = try await open(StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue((0..<1000).map { QueueInput($0) })
     #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)
@@ -140,7 +140,7 @@ import Testing
   }
 
   /// Ids and dead letters are removed when no more items wait for their timers.
-  @Test func idsAndDeadLettersComeAfterItems() async throws {
+  @Test func `ids and dead letters come after items`() async throws {
     let queue = try await open(
       StoreQueueConfiguration(
         policy: QueuePolicy(maximumDeliveries: 1, duplicateWindow: .seconds(1), deadLetterRetention: .seconds(1))))
@@ -163,7 +163,7 @@ import Testing
 
   // MARK: Pausing
 
-  @Test func aCallThatHasBegunLeasesNothingAfterAPause() async throws {
+  @Test func `a call that has begun leases nothing after a pause`() async throws {
     let memory = MemoryStore<[UInt8]>()
     let base = memory.faulty()
     let queue = try await base.queue(of: Int.self, prefix: "q/", codec: .cbor())
@@ -181,7 +181,7 @@ import Testing
 
   // MARK: Groups
 
-  @Test func aBlockedGroupIsPassedOver() async throws {
+  @Test func `a blocked group is passed over`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<3000).map { QueueInput($0, group: "g") })
     try await queue.enqueue([QueueInput(-1), QueueInput(-2, group: "h"), QueueInput(-3)])
@@ -203,7 +203,7 @@ import Testing
   }
 
   /// The first item of a group has a lower priority than many others of it, which are passed over.
-  @Test func theFirstItemOfAGroupIsFoundBehindManyOthers() async throws {
+  @Test func `the first item of a group is found behind many others`() async throws {
     let queue = try await open()
     try await queue.enqueue(0, priority: -1, group: "g")
     for part in 0..<5 { try await queue.enqueue((1...1000).map { QueueInput(part * 1000 + $0, group: "g") }) }
@@ -211,7 +211,7 @@ import Testing
   }
 
   /// The next item of the group is one that the waiting consumer has passed over without parking it.
-  @Test func aWaitingConsumerIsWokenForAnItemThatItHasPassedOver() async throws {
+  @Test func `a waiting consumer is woken for an item that it has passed over`() async throws {
     let queue = try await open(StoreQueueConfiguration(pollInterval: .seconds(9999)))
     try await queue.enqueue([QueueInput(0, group: "g"), QueueInput(1, priority: -1, group: "g")])
     let first = try #require(try await queue.receive(lease: .seconds(9999)))
@@ -224,7 +224,7 @@ import Testing
   }
 
   /// Items whose last leases have ended, before the only one that can be received.
-  @Test func itemsThatWereDeliveredTooOftenArePassedOver() async throws {
+  @Test func `items that were delivered too often are passed over`() async throws {
     let queue = try await open(StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
     try await queue.enqueue((0..<1000).map { QueueInput($0) })
     #expect(try await queue.receive(max: 1000, lease: .seconds(60)).count == 1000)

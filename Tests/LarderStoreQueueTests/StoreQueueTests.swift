@@ -22,7 +22,7 @@ import Testing
       base, prefix: "q/", codec: .cbor(), configuration: configuration, environment: .manual(clock))
   }
 
-  @Test func changesEnqueueAnItemTogetherWithOtherEntries() async throws {
+  @Test func `changes enqueue an item together with other entries`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
     var batch = ChangeBatch<[UInt8]>([.set("order", [7])])
@@ -57,7 +57,7 @@ import Testing
 
   /// An item that is inserted after the keys of the range were read would outlive the removal, although its batch has not seen
   /// the items that the removal's own batch inserts.
-  @Test func aRemovalOfARangeAndAnotherBatchAreInOneOrder() async throws {
+  @Test func `a removal of a range and another batch are in one order`() async throws {
     let base = InterruptedStore(base: Bytes())
     let queue = try await StoreQueueTests.open(base, ManualClock())
     try await queue.setValue(15, forKey: "a")
@@ -79,7 +79,7 @@ import Testing
     #expect(try await queue.keys(in: .all, limit: 9, order: .ascending) == ["a", "c"])
   }
 
-  @Test func queuesWithDifferentPrefixesAreIndependent() async throws {
+  @Test func `queues with different prefixes are independent`() async throws {
     let bytes = Bytes()
     let first = try await bytes.queue(of: Int.self, prefix: "a/", codec: .cbor())
     let second = try await bytes.queue(of: String.self, prefix: "b/", codec: .cbor())
@@ -90,7 +90,7 @@ import Testing
     #expect(try await second.receive(max: 9, lease: .seconds(60)).map(\.value) == ["x"])
   }
 
-  @Test func aBaseWithoutItsKeyCountsNoDelivery() async throws {
+  @Test func `a base without its key counts no delivery`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let key = NonceCodec<RawCodec>.Switch()
     let queue = try await StoreQueueTests.open(bytes.typed([UInt8].self, codec: NonceCodec(.raw, key: key)), clock)
@@ -103,7 +103,7 @@ import Testing
     #expect(try await queue.receive(lease: .seconds(60))?.attempt == 1)
   }
 
-  @Test func aClosingQueueReleasesItemsThatNeedAKey() async throws {
+  @Test func `a closing queue releases items that need a key`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     try await expectReleaseWhileClosing { codec in
@@ -113,12 +113,12 @@ import Testing
     }
   }
 
-  @Test func aBaseWhoseEntriesExpireIsRefused() async throws {
+  @Test func `a base whose entries expire is refused`() async throws {
     let base = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(60)))
     await expectStoreError(.unsupported) { try await StoreQueueTests.open(base, ManualClock()) }
   }
 
-  @Test func invalidConfigurationsAndPrefixesAreRefused() async throws {
+  @Test func `invalid configurations and prefixes are refused`() async throws {
     for prefix in ["", String(repeating: "p", count: 440)] {
       await expectStoreError(.invalidArgument) {
         try await Bytes().queue(of: Int.self, prefix: StoreKey(prefix), codec: .cbor())
@@ -137,7 +137,7 @@ import Testing
     }
   }
 
-  @Test func aNewerFormatIsRefused() async throws {
+  @Test func `a newer format is refused`() async throws {
     let bytes = Bytes()
     try await bytes.setValue([2], forKey: "q/f")
     await expectStoreError(.versionMismatch) {
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func anotherObjectsItemsAreFoundByPolling() async throws {
+  @Test func `another objects items are found by polling`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let (first, second) = (try await StoreQueueTests.open(bytes, clock), try await StoreQueueTests.open(bytes, clock))
     let waiting = Task { try await first.nextDelivery(lease: .seconds(60)).get().value }
@@ -157,7 +157,7 @@ import Testing
     #expect(try await waiting.value == 1)
   }
 
-  @Test func anObservableBaseWakesConsumersOfOtherObjects() async throws {
+  @Test func `an observable base wakes consumers of other objects`() async throws {
     let (bytes, clock) = (Bytes().observable(), ManualClock())
     let (first, second) = (try await StoreQueueTests.open(bytes, clock), try await StoreQueueTests.open(bytes, clock))
     // The clock does not move, so only a report can wake the consumers.
@@ -170,7 +170,7 @@ import Testing
     #expect(values.sorted() == [1, 2, 3])
   }
 
-  @Test func deadLettersAreRemovedAfterTheirRetention() async throws {
+  @Test func `dead letters are removed after their retention`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(
       bytes, clock,
@@ -187,7 +187,7 @@ import Testing
     #expect(try bytes.count(in: .all) == 1)
   }
 
-  @Test func anItemThatMayHaveCrashedAProcessIsReceivedAlone() async throws {
+  @Test func `an item that may have crashed a process is received alone`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
     try await queue.enqueue((0..<5).map { QueueInput($0) })
@@ -199,7 +199,7 @@ import Testing
     #expect(try await queue.receive(max: 5, lease: .seconds(60)).map(\.value) == [1, 2, 3, 4])
   }
 
-  @Test func aLostStateBlocksNoOtherItem() async throws {
+  @Test func `a lost state blocks no other item`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
     try await queue.enqueue([QueueInput(1, id: "a"), QueueInput(2, id: "b"), QueueInput(3)])
@@ -212,7 +212,7 @@ import Testing
   }
 
   /// Each encrypted value belongs to the key of its item, also as a dead letter and after requeuing.
-  @Test func encryptedItemsStayReadableAndAMissingKeyCostsNoDelivery() async throws {
+  @Test func `encrypted items stay readable and a missing key costs no delivery`() async throws {
     let key = NonceCodec<CBORCodec<Int>>.Switch()
     let clock = ManualClock()
     let queue = try await StoreQueue(
@@ -235,7 +235,7 @@ import Testing
     #expect(try await queue.receive(max: 9, lease: .seconds(60)).map(\.value).sorted() == [1, 2])
   }
 
-  @Test func verificationFindsLostAndDamagedEntries() async throws {
+  @Test func `verification finds lost and damaged entries`() async throws {
     let folder = try TemporaryFolder()
     let bytes = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw, durability: .buffered)
     let queue = try await bytes.queue(of: Int.self, prefix: "q/", codec: .cbor())
@@ -251,7 +251,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aMissingValueMakesADeadLetter() async throws {
+  @Test func `a missing value makes a dead letter`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(bytes, clock)
     try await queue.enqueue(1, id: "a")
@@ -261,7 +261,7 @@ import Testing
     #expect(try await queue.deadLetters().map(\.reason) == [.undecodable])
   }
 
-  @Test func aReadOnlyBaseCanBeReadAndNotChanged() async throws {
+  @Test func `a read only base can be read and not changed`() async throws {
     let folder = try TemporaryFolder()
     let writer = try await LMDBStore<[UInt8]>(path: folder.path("lmdb"), codec: .raw)
       .queue(of: Int.self, prefix: "q/", codec: .cbor())
@@ -277,7 +277,7 @@ import Testing
   }
 
   /// Producers and consumers share commits of a base that batches them.
-  @Test func writersShareCommitsOfABatchingBase() async throws {
+  @Test func `writers share commits of a batching base`() async throws {
     let base = CountingStore(base: Bytes())
     let queue = try await base.batched().queue(of: Int.self, prefix: "q/", codec: .cbor())
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -289,7 +289,7 @@ import Testing
   }
 
   /// A queue that has drained keeps no entries, whatever happened to its items.
-  @Test func aDrainedQueueLeavesNothing() async throws {
+  @Test func `a drained queue leaves nothing`() async throws {
     let (bytes, clock) = (Bytes(), ManualClock())
     let queue = try await StoreQueueTests.open(
       bytes, clock, configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 2)))

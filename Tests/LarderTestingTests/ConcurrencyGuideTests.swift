@@ -24,7 +24,7 @@ private actor Account {
 
 /// The Swift code of the guide `Modules/Testing/LarderTesting/LarderTesting.docc/TestingConcurrentCode.md`.
 @Suite(.enabled(if: ScheduledTrial.isAvailable)) struct ConcurrencyGuideTests {
-  @Test func anAccount() async throws {
+  @Test func `an account`() async throws {
     func run() async throws {
       // snippet.one-order-of-many-2
       let trial = ScheduledTrial("two withdrawals") { _ in
@@ -45,7 +45,7 @@ private actor Account {
     // snippet.end
   }
 
-  @Test func aDecorator() async throws {
+  @Test func `a decorator`() async throws {
     // snippet.your-own-store-decorator-or-actor
     let trial = ScheduledTrial("a cache") { context in
       var plan = FaultPlan(seed: context.seed)

@@ -10,7 +10,7 @@ import Testing
       open: { _, _ in MemoryStore<SampleValue?>() })
   }
 
-  @Test func identitiesAreUniqueAndInOrder() {
+  @Test func `identities are unique and in order`() {
     let cases = suite(lacking: []).cases
     #expect(Set(cases.map(\.id)).count == cases.count)
     #expect(Set(cases.map(\.description)).count == cases.count)
@@ -18,14 +18,14 @@ import Testing
     #expect(cases.allSatisfy { !$0.name.isEmpty })
   }
 
-  @Test func everyGroupAndPromiseHasACase() {
+  @Test func `every group and promise has a case`() {
     let cases = suite(lacking: []).cases
     // `QueueConformanceSuite` has the cases about queues.
     #expect(Set(cases.map(\.group)) == Set(ConformanceGroup.allCases).subtracting([.queues]))
     #expect(Set(cases.map(\.promise)) == Set(ConformancePromise.allCases).subtracting([.deliveries]))
   }
 
-  @Test func skippedCasesAreListedWithTheirReason() {
+  @Test func `skipped cases are listed with their reason`() {
     let all = suite(lacking: [])
     let some = suite(lacking: [.persistence, .encoding, .observation])
     #expect(all.skipped.isEmpty)
@@ -37,7 +37,7 @@ import Testing
     #expect(Set(some.skipped.map(\.conformanceCase.group)).isSuperset(of: [.reopening, .damage, .observation]))
   }
 
-  @Test func randomHistoriesCompactTheStore() async throws {
+  @Test func `random histories compact the store`() async throws {
     final class Counter: Sendable {
       let count = Locked(0)
     }
@@ -51,7 +51,7 @@ import Testing
     #expect(compactions.count.withLock { $0 } > 0)
   }
 
-  @Test func casesOfOtherProcessesAreSkippedWithoutAChild() throws {
+  @Test func `cases of other processes are skipped without a child`() throws {
     let suite = ConformanceSuite(named: "memory") { _ in MemoryStore<SampleValue?>() }
     let skipped = suite.skipped.filter { $0.lacking == .otherProcesses }
     #expect(skipped.map(\.conformanceCase.id) == ["251", "252", "252a"])
@@ -61,7 +61,7 @@ import Testing
   @Test(
     arguments: [.persistence, .acknowledgedPersistence, .encoding, .readOnlyAccess, .observation] as [StoreCapabilities]
   )
-  func aStoreStatedToLackAPromiseThatItKeepsFails(_ lacking: StoreCapabilities) async throws {
+  func `a store stated to lack a promise that it keeps fails`(_ lacking: StoreCapabilities) async throws {
     let suite = ConformanceSuite(named: "records", lacking: lacking) { location in
       let records = try RecordStore<SampleValue?>(disk: location.object { RecordDisk() }, access: location.access)
       return MutantStore(records, fault: nil)
@@ -69,7 +69,7 @@ import Testing
     await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite) }
   }
 
-  @Test func aStoreWithAnUnstatedLackFails() async throws {
+  @Test func `a store with an unstated lack fails`() async throws {
     await #expect(throws: ConformanceFailure.self) { try await run("201", of: suite(lacking: .encoding)) }
     await #expect(throws: ConformanceFailure.self) { try await run("50", of: suite(lacking: .persistence)) }
     await #expect(throws: ConformanceFailure.self) {
@@ -82,7 +82,7 @@ import Testing
     try await #require(suite.cases.first { $0.id == id }).run()
   }
 
-  @Test func aFailureNamesTheBrokenPromiseAndHowToRepeatIt() async throws {
+  @Test func `a failure names the broken promise and how to repeat it`() async throws {
     let suite = ConformanceSuite(named: "idle", seed: 42) { _ in IdleStore(durability: .synced) }
     let conformanceCase = try #require(suite.cases.first { $0.id == "2" })
     let failure = try await #require(throws: ConformanceFailure.self) { try await conformanceCase.run() }
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func anUnexpectedErrorIsAFailure() async throws {
+  @Test func `an unexpected error is a failure`() async throws {
     let suite = ConformanceSuite(named: "unopenable") { _ -> MemoryStore<SampleValue?> in
       throw StoreError(.notPermitted, during: .open, message: "no")
     }
@@ -104,7 +104,7 @@ import Testing
     #expect(report.failures.allSatisfy { $0.description.contains("notPermitted") })
   }
 
-  @Test func locationsAreRemoved() async throws {
+  @Test func `locations are removed`() async throws {
     let folders = Locked<[String]>([])
     let suite = ConformanceSuite(named: "memory", lacking: [.persistence, .encoding, .observation]) { location in
       folders.withLock { $0.append(location.folder) }
@@ -119,7 +119,7 @@ import Testing
     #expect(!used.contains { FileManager.default.fileExists(atPath: $0) })
   }
 
-  @Test func aLocationRetainsObjects() throws {
+  @Test func `a location retains objects`() throws {
     let location = try ConformanceLocation()
     let disk = location.object { RecordDisk() }
     #expect(location.object { RecordDisk() } === disk)
@@ -129,7 +129,7 @@ import Testing
     try location.remove()
   }
 
-  @Test func aCancelledRunIsNotAFailure() async {
+  @Test func `a cancelled run is not a failure`() async {
     let suite = suite(lacking: [])
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }

@@ -12,7 +12,7 @@ import Testing
     return try await #require(throws: ConformanceFailure.self) { try await conformanceCase.run() }
   }
 
-  @Test func aLongListShowsItsFirstDifference() async throws {
+  @Test func `a long list shows its first difference`() async throws {
     let failure = try await failure(of: "249", .cutsScansAt10000)
     let first = StoreKey(integer: 10_000).description
     #expect(failure.difference.contains("10001 elements expected, 10000 got; the first difference is at index 10000"))
@@ -21,18 +21,18 @@ import Testing
     #expect(failure.description.contains("Difference: 10001"))
   }
 
-  @Test func anElementInTheMiddleIsShownWithItsPredecessors() async throws {
+  @Test func `an element in the middle is shown with its predecessors`() async throws {
     let failure = try await failure(of: "66", .dropsMissingSlots)
     #expect(failure.difference.contains("\n    - missing\n"), "\(failure)")
     #expect(failure.difference.contains("\n    + SampleValue("), "\(failure)")
   }
 
-  @Test func aLongValueShowsItsFirstDifference() async throws {
+  @Test func `a long value shows its first difference`() async throws {
     let failure = try await failure(of: "48", .truncatesText)
     #expect(failure.difference.contains("the first difference is at byte 2500"), "\(failure)")
   }
 
-  @Test func composedAndDecomposedKeysDiffer() async throws {
+  @Test func `composed and decomposed keys differ`() async throws {
     let failure = try await failure(of: "41", .foldsComposition)
     #expect(failure.description.contains(#"\u{E9}"#) || failure.description.contains(#"e\u{301}"#), "\(failure)")
     #expect(

@@ -7,7 +7,7 @@ import Testing
 
   // MARK: Errors
 
-  @Test func withoutAPlanTheStoreOnlyForwards() async throws {
+  @Test func `without a plan the store only forwards`() async throws {
     let store = base.faulty()
     try await store.setValue(1, forKey: "a")
     #expect(try await store.update("a") { $0 = ($0 ?? 0) + 1 } == ())
@@ -24,7 +24,7 @@ import Testing
     #expect(throws: StoreError.self) { try base.count(in: .all) }
   }
 
-  @Test func anErrorBeforeTheBaseChangesNothing() async throws {
+  @Test func `an error before the base changes nothing`() async throws {
     let store = base.faulty()
     store.schedule(.error(.full), on: .apply)
     let error = try await #require(throws: StoreError.self) { try await store.setValue(1, forKey: "a") }
@@ -35,7 +35,7 @@ import Testing
     #expect(try base.value(forKey: "a") == 1)
   }
 
-  @Test func anErrorBeforeTheBaseMayHideThatNothingChanged() async throws {
+  @Test func `an error before the base may hide that nothing changed`() async throws {
     let store = base.faulty()
     store.schedule(.error(.ioFailed, outcome: .unknown), on: .apply)
     let error = try await #require(throws: StoreError.self) { try await store.setValue(1, forKey: "a") }
@@ -43,7 +43,7 @@ import Testing
     #expect(try base.value(forKey: "a") == nil)
   }
 
-  @Test func anErrorAfterTheBaseHasAnUnknownOutcome() async throws {
+  @Test func `an error after the base has an unknown outcome`() async throws {
     let store = base.faulty()
     store.schedule(.error(.ioFailed, .after), on: .apply)
     store.schedule(.error(.ioFailed, .after), on: .update)
@@ -58,7 +58,7 @@ import Testing
     #expect(reading.outcome == .nothingChanged && reading.key == "a")
   }
 
-  @Test func aScheduleCountsLaterOperationsOfItsKind() async throws {
+  @Test func `a schedule counts later operations of its kind`() async throws {
     let store = base.faulty()
     try await store.setValue(0, forKey: "a")
     store.schedule(.error(.full), on: .apply, number: 3)
@@ -71,7 +71,7 @@ import Testing
     #expect(try base.value(forKey: "a") == 4)
   }
 
-  @Test func scheduledFaultsCanBeCancelled() async throws {
+  @Test func `scheduled faults can be cancelled`() async throws {
     let store = base.faulty()
     store.schedule(.error(.full))
     store.schedule(.error(.full), probability: 1)
@@ -79,7 +79,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func theSeedDeterminesRandomFaults() async throws {
+  @Test func `the seed determines random faults`() async throws {
     func failures(seed: UInt64) async throws -> [Int] {
       var plan = FaultPlan(seed: seed)
       plan.schedule(.error(.ioFailed), on: .count, probability: 0.3)
@@ -101,7 +101,7 @@ import Testing
     #expect(try await failures(seed: 2) != first)
   }
 
-  @Test func closingClosesTheBaseEvenIfItFails() async throws {
+  @Test func `closing closes the base even if it fails`() async throws {
     for moment in [StoreFault.Moment.before, .after] {
       let base = MemoryStore<Int>()
       let store = base.faulty()
@@ -114,7 +114,7 @@ import Testing
 
   // MARK: Waiting
 
-  @Test func aSuspendedOperationWaitsForTheTest() async throws {
+  @Test func `a suspended operation waits for the test`() async throws {
     let store = base.faulty()
     store.schedule(.suspension(), on: .apply)
     store.schedule(.suspension(.after), on: .value)
@@ -134,7 +134,7 @@ import Testing
     #expect(try await reading.value == nil)
   }
 
-  @Test func cancellationEndsASuspension() async throws {
+  @Test func `cancellation ends a suspension`() async throws {
     let store = base.faulty()
     store.schedule(.suspension(), on: .apply)
     store.schedule(.suspension(.after), on: .update)
@@ -152,14 +152,14 @@ import Testing
     #expect(store.suspendedCount() == 0)
   }
 
-  @Test func waitingForASuspensionCanBeCancelled() async throws {
+  @Test func `waiting for a suspension can be cancelled`() async throws {
     let store = base.faulty()
     let waiting = Task { try await store.waitForSuspended() }
     waiting.cancel()
     await #expect(throws: CancellationError.self) { try await waiting.value }
   }
 
-  @Test func aDelayIsMeasuredByTheClock() async throws {
+  @Test func `a delay is measured by the clock`() async throws {
     let clock = ManualClock()
     let store = base.faulty(clock: clock)
     store.schedule(.delay(.seconds(5)), on: .apply)
@@ -173,7 +173,7 @@ import Testing
     #expect(try base.value(forKey: "a") == 1)
   }
 
-  @Test func faultsOfAnOperationOccurInOrder() async throws {
+  @Test func `faults of an operation occur in order`() async throws {
     let clock = ManualClock()
     let store = base.faulty(clock: clock)
     store.schedule(.yields(upTo: 3), on: .count)

@@ -3,14 +3,14 @@ import LarderTesting
 import Testing
 
 @Suite struct IdleStoreTests {
-  @Test func everyCaseRejectsAStoreThatDoesNothing() async throws {
+  @Test func `every case rejects a store that does nothing`() async throws {
     let suite = ConformanceSuite(named: "idle") { _ in IdleStore(durability: .synced) }
     let report = try await suite.run()
     #expect(report.passed.map(\.description) == [])
     #expect(report.failures.count == suite.cases.count)
   }
 
-  @Test func everyCaseRejectsAVolatileStoreThatDoesNothing() async throws {
+  @Test func `every case rejects a volatile store that does nothing`() async throws {
     let suite = ConformanceSuite(named: "idle", lacking: [.persistence, .encoding]) { _ in
       IdleStore(durability: .volatile)
     }

@@ -3,7 +3,7 @@ import LarderTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(60))) struct ManualClockTests {
-  @Test func timeMovesOnlyWhenAdvanced() {
+  @Test func `time moves only when advanced`() {
     let clock = ManualClock()
     #expect(clock.now == ManualClock.Instant())
     clock.advance(by: .seconds(3))
@@ -13,13 +13,13 @@ import Testing
     #expect(clock.now.offset == .milliseconds(2_500))
   }
 
-  @Test func startsAtTheGivenTime() {
+  @Test func `starts at the given time`() {
     let clock = ManualClock(now: ManualClock.Instant(offset: .seconds(100)))
     #expect(clock.now.duration(to: clock.now.advanced(by: .seconds(5))) == .seconds(5))
     #expect(clock.now < clock.now.advanced(by: clock.minimumResolution))
   }
 
-  @Test func sleepersWakeInTheOrderOfTheirDeadlines() async throws {
+  @Test func `sleepers wake in the order of their deadlines`() async throws {
     let clock = ManualClock()
     let woken = Log()
     for seconds in [3, 1, 2, 5] {
@@ -42,7 +42,7 @@ import Testing
     while woken.entries.withLock({ $0.count }) < 4 { await Task.yield() }
   }
 
-  @Test func aDeadlineAtTheCurrentTimeHasPassed() async throws {
+  @Test func `a deadline at the current time has passed`() async throws {
     let clock = ManualClock()
     try await clock.sleep(until: clock.now)
     try await clock.sleep(for: .seconds(-1))
@@ -51,7 +51,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func aCancelledSleeperWakesImmediately() async throws {
+  @Test func `a cancelled sleeper wakes immediately`() async throws {
     let clock = ManualClock()
     let task = Task { try await clock.sleep(for: .seconds(1)) }
     try await clock.waitForSleepers(1)
@@ -60,7 +60,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func aCancelledTaskDoesNotSleep() async throws {
+  @Test func `a cancelled task does not sleep`() async throws {
     let clock = ManualClock()
     for seconds in [-1, 0, 1] {
       let task = Task {
@@ -72,7 +72,7 @@ import Testing
     #expect(clock.sleeperCount == 0)
   }
 
-  @Test func waitingForSleepersCanBeCancelled() async throws {
+  @Test func `waiting for sleepers can be cancelled`() async throws {
     let clock = ManualClock()
     try await clock.waitForSleepers(0)
     let task = Task { try await clock.waitForSleepers(1) }
@@ -80,7 +80,7 @@ import Testing
     await #expect(throws: CancellationError.self) { try await task.value }
   }
 
-  @Test func manySleepersAndAdvancesWakeEverySleeper() async throws {
+  @Test func `many sleepers and advances wake every sleeper`() async throws {
     let clock = ManualClock()
     let done = Log()
     try await withThrowingTaskGroup(of: Void.self) { group in

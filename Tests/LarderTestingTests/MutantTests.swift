@@ -19,7 +19,7 @@ import Testing
     }
   }
 
-  @Test func aStoreWithoutAFaultPasses() async throws {
+  @Test func `a store without a fault passes`() async throws {
     let report = try await MutantTests.suite(of: nil).run()
     #expect(report.failures.isEmpty, "\(report)")
     // In-memory content is not visible to other processes, and the store has a codec of its own.
@@ -27,7 +27,7 @@ import Testing
     #expect(report.passed.count > 100)
   }
 
-  @Test(arguments: Fault.allCases) func everyFaultIsFound(_ fault: Fault) async throws {
+  @Test(arguments: Fault.allCases) func `every fault is found`(_ fault: Fault) async throws {
     let cases = MutantTests.suite(of: fault).cases
     let detector = try #require(cases.first { $0.id == fault.detector })
     let failure = try await #require(throws: ConformanceFailure.self) { try await detector.run() }
@@ -35,7 +35,7 @@ import Testing
     #expect(failure.conformanceCase.id == fault.detector)
   }
 
-  @Test(arguments: ["117", "117a", "117b"]) func closingTooEarlyIsFoundDuringAnyOperation(_ id: String)
+  @Test(arguments: ["117", "117a", "117b"]) func `closing too early is found during any operation`(_ id: String)
     async throws
   {
     let detector = try #require(MutantTests.suite(of: .closesWithoutWaiting).cases.first { $0.id == id })
@@ -43,7 +43,7 @@ import Testing
   }
 
   // `QueueMutantTests` has the faults of queues.
-  @Test(arguments: ConformanceGroup.allCases.filter { $0 != .queues }) func everyGroupFindsAFault(
+  @Test(arguments: ConformanceGroup.allCases.filter { $0 != .queues }) func `every group finds a fault`(
     _ group: ConformanceGroup
   ) async throws {
     var found: [Fault] = []

@@ -23,11 +23,11 @@ import Testing
   }
 
   @Test(arguments: Set(ProcessFault.allCases.flatMap(\.detectors)).sorted())
-  func aStoreWithoutAFaultPasses(_ id: String) async throws {
+  func `a store without a fault passes`(_ id: String) async throws {
     try await #require(ProcessMutantTests.suite(of: nil).cases.first { $0.id == id }).run()
   }
 
-  @Test(arguments: ProcessFault.allCases) func everyFaultIsFound(_ fault: ProcessFault) async throws {
+  @Test(arguments: ProcessFault.allCases) func `every fault is found`(_ fault: ProcessFault) async throws {
     for id in fault.detectors {
       let detector = try #require(ProcessMutantTests.suite(of: fault).cases.first { $0.id == id })
       let failure = await #expect(throws: ConformanceFailure.self) { try await detector.run() }
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func errorsOfTheOtherProcessAreReported() async throws {
+  @Test func `errors of the other process are reported`() async throws {
     let suite = ConformanceSuite(
       named: "no store", lacking: .readOnlyAccess,
       child: { order in

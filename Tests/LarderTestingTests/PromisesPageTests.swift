@@ -5,7 +5,7 @@ import Testing
 @Suite struct PromisesPageTests {
   private let modules = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Modules")
 
-  @Test func thePageNamesTheCasesOfEveryPromise() throws {
+  @Test func `the page names the cases of every promise`() throws {
     let page = try String(contentsOf: modules.appending(path: "Larder/Larder.docc/Promises.md"), encoding: .utf8)
     let named = Set(page.matches(of: /`([A-Za-z]+Cases)`/).map { String($0.1) })
     let folder = modules.appending(path: "Testing/LarderTesting/Cases")

@@ -12,7 +12,7 @@ import Testing
     return try codec.decode(bytes.span.bytes)
   }
 
-  @Test func roundTrips() throws {
+  @Test func `round trips`() throws {
     let value = SampleValue(
       "text", integer: .min, natural: .max, double: -0.0, flag: true, bytes: Data([0, 255]),
       date: Date(timeIntervalSinceReferenceDate: 0.1), list: ["a"], dictionary: ["a": [1]], children: [SampleValue()])
@@ -21,7 +21,7 @@ import Testing
     #expect(try roundTrip(nil) == nil)
   }
 
-  @Test func everyPartDistinguishesValues() {
+  @Test func `every part distinguishes values`() {
     let values = [
       SampleValue(), SampleValue("a"), SampleValue(integer: 1), SampleValue(natural: 1), SampleValue(double: 1),
       SampleValue(double: -0.0), SampleValue(flag: true), SampleValue(bytes: Data([1])), SampleValue(date: Date()),
@@ -36,7 +36,7 @@ import Testing
     #expect(SampleValue("a").hashValue == SampleValue("a").hashValue)
   }
 
-  @Test func anUnencodableValueThrowsOnEncoding() {
+  @Test func `an unencodable value throws on encoding`() {
     var bytes: [UInt8] = []
     #expect(throws: SampleValue.Refusal.encoding) { try codec.encode(.unencodable(), into: &bytes) }
     #expect(throws: SampleValue.Refusal.encoding) {
@@ -44,13 +44,13 @@ import Testing
     }
   }
 
-  @Test func anUndecodableValueIsEncodedAndThrowsOnDecoding() throws {
+  @Test func `an undecodable value is encoded and throws on decoding`() throws {
     var bytes: [UInt8] = []
     try codec.encode(.undecodable(), into: &bytes)
     #expect(throws: SampleValue.Refusal.decoding) { try codec.decode(bytes.span.bytes) }
   }
 
-  @Test func aDescriptionShowsTheContent() {
+  @Test func `a description shows the content`() {
     #expect(SampleValue("a", integer: 1).description == #"SampleValue("a", integer: 1)"#)
     let long = String(repeating: "x", count: 100)
     #expect(SampleValue(long).description.hasPrefix("SampleValue(text of 100 bytes #"))

@@ -28,7 +28,7 @@ import Testing
     guard await [first, second].count(where: { $0 }) == 1 else { throw Wrong() }
   }
 
-  @Test func aFaultAcrossASuspensionIsFound() async throws {
+  @Test func `a fault across a suspension is found`() async throws {
     let failure = try #require(
       await #expect(throws: ScheduleFailure.self) { try await Self.withdrawals.run(schedules: 100, seed: 1) })
     #expect(failure.underlying is Wrong)
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [ScheduleStrategy.random, .priorities(changes: 2), .preemptions(2)])
-  func eachStrategyFindsIt(_ strategy: ScheduleStrategy) async throws {
+  func `each strategy finds it`(_ strategy: ScheduleStrategy) async throws {
     let failure = try #require(
       await #expect(throws: ScheduleFailure.self) {
         try await Self.withdrawals.run(schedules: 200, seed: 1, strategy: strategy)
@@ -49,7 +49,7 @@ import Testing
     #expect(failure.underlying is Wrong)
   }
 
-  @Test func textThatIsNoScheduleIsRefused() {
+  @Test func `text that is no schedule is refused`() {
     for text in ["", "x", "1 2", "1 2=", "1 =2", "1 2=3=4", "-1 2=3"] { #expect(Schedule(text) == nil, "\(text)") }
     #expect(Schedule("7 2=3 1=4") == Schedule(seed: 7, decisions: [1: 4, 2: 3]))
     #expect(Schedule(seed: 7, decisions: [2: 3, 1: 4]).description == "7 1=4 2=3")
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  @Test func aFaultBetweenTwoLocksIsFound() async throws {
+  @Test func `a fault between two locks is found`() async throws {
     #if DEBUG
     await #expect(throws: ScheduleFailure.self) {
       try await Self.increments(switchesAtLocks: true).run(schedules: 1000, seed: 1)
@@ -81,7 +81,7 @@ import Testing
     try await Self.increments(switchesAtLocks: false).run(schedules: 200, seed: 1)
   }
 
-  @Test func aDeadlockIsAFailure() async throws {
+  @Test func `a deadlock is a failure`() async throws {
     let trial = ScheduledTrial("never") { _ in
       await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
     }
@@ -90,7 +90,7 @@ import Testing
     #expect(failure.description.contains("nothing can run"))
   }
 
-  @Test func aTaskThatAnotherThreadResumesHasLeft() async throws {
+  @Test func `a task that another thread resumes has left`() async throws {
     let trial = ScheduledTrial("a thread", maximumSteps: .max) { _ in
       let (isSuspended, isResumed) = (Box(false), Box(false))
       async let other: Void = {
@@ -112,7 +112,7 @@ import Testing
     #expect(failure.description.contains("utility-qos\", which is not part of the trial"))
   }
 
-  @Test func aLivelockIsAFailure() async throws {
+  @Test func `a livelock is a failure`() async throws {
     let trial = ScheduledTrial("forever", maximumSteps: 500) { _ in
       while true { await Task.yield() }
     }
@@ -122,7 +122,7 @@ import Testing
   }
 
   /// The thread of the trials is lost, so another process runs this one.
-  @Test func aBlockingWaitIsAFailure() async {
+  @Test func `a blocking wait is a failure`() async {
     await #expect(processExitsWith: .success) {
       let trial = ScheduledTrial("a semaphore", blockingLimit: .milliseconds(50)) { _ in
         await Task.yield()
@@ -141,7 +141,7 @@ import Testing
   /// A trial has each piece of work that the pool has, so it leaves out no order of them.
   ///
   /// A call of an actor has two more, since the runtime does not let a job that prefers an executor take the actor on its own thread.
-  @Test func noPieceOfWorkOfThePoolIsMissing() async {
+  @Test func `no piece of work of the pool is missing`() async {
     await #expect(processExitsWith: .success) {
       for scenario in Scenario.allCases {
         let onPool = await PoolJobs.count { await scenario.run() }
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test func timePassesWhenNothingElseCanRun() async throws {
+  @Test func `time passes when nothing else can run`() async throws {
     let trial = ScheduledTrial("sleeps") { context in
       let order = Box<[Int]>([])
       try await withThrowingTaskGroup(of: Void.self) { group in
@@ -176,7 +176,7 @@ import Testing
     try await trial.run(schedules: 50, seed: 1)
   }
 
-  @Test func executorsTakePart() async throws {
+  @Test func `executors take part`() async throws {
     let trial = ScheduledTrial("executors") { _ in
       let executor = DispatchQueueExecutor(label: "test")
       let results = await withTaskGroup(of: Int.self) { group in
@@ -190,7 +190,7 @@ import Testing
     try await trial.run(schedules: 200, seed: 1)
   }
 
-  @Test func aTaskIsCancelledAtAnyMoment() async throws {
+  @Test func `a task is cancelled at any moment`() async throws {
     let moments = Locked<Set<Int>>([])
     let trial = ScheduledTrial("cancellation") { context in
       let task = Task {
@@ -208,7 +208,7 @@ import Testing
     #expect(moments.withLock { $0.count } > 10)
   }
 
-  @Test func aRunDiesAtAnyMoment() async throws {
+  @Test func `a run dies at any moment`() async throws {
     let lengths = Locked<Set<Int>>([])
     let trial = ScheduledTrial("crash") { context in
       let box = Box(0)
@@ -222,7 +222,7 @@ import Testing
     #expect(lengths.withLock { $0.count } > 10)
   }
 
-  @Test func theCurrentTaskIsRestoredAfterAnInterruption() async throws {
+  @Test func `the current task is restored after an interruption`() async throws {
     let trial = ScheduledTrial("task-local values") { _ in
       let box = Box(0)
       try await withThrowingTaskGroup(of: Void.self) { group in

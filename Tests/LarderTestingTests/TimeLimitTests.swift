@@ -11,7 +11,7 @@ import Testing
     #expect(failure.expected.contains("an end within"), "\(failure)")
   }
 
-  @Test func anUncancellableCaseIsNamedAndTheNextOnesRun() async throws {
+  @Test func `an uncancellable case is named and the next ones run`() async throws {
     let suite = ConformanceSuite(
       named: "hanging", lacking: [.persistence, .encoding], timeLimit: .milliseconds(20)
     ) { _ -> MemoryStore<SampleValue?> in
@@ -22,7 +22,7 @@ import Testing
     for id in ["1", "2", "58"] { try await expectHang(id, of: suite) }
   }
 
-  @Test func aBlockingCaseIsNamed() async throws {
+  @Test func `a blocking case is named`() async throws {
     let suite = ConformanceSuite(
       named: "blocking", lacking: [.persistence, .encoding], timeLimit: .milliseconds(20)
     ) { _ in
@@ -32,7 +32,7 @@ import Testing
     try await expectHang("1", of: suite)
   }
 
-  @Test func cancellingARunEndsItImmediately() async throws {
+  @Test func `cancelling a run ends it immediately`() async throws {
     let suite = ConformanceSuite(named: "waiting", lacking: [.persistence, .encoding]) { _ in
       try await Task.sleep(for: .seconds(3_600))
       return MemoryStore<SampleValue?>()

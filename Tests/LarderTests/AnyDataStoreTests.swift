@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct AnyDataStoreTests {
-  @Test func forwardsEveryOperationOnce() async throws {
+  @Test func `forwards every operation once`() async throws {
     let probed = ProbedStore<Int>()
     let store = AnyDataStore(probed)
     try await store.apply([.set("a", 1), .set("b", 2), .set("c", 3)])
@@ -29,7 +29,7 @@ import Testing
     #expect(store.information.name == "probed")
   }
 
-  @Test func errorsPassThroughUnchanged() async throws {
+  @Test func `errors pass through unchanged`() async throws {
     let store = AnyDataStore(MemoryStore<Int>(name: "inside"))
     await expectStoreError(.invalidKey) { try await store.value(forKey: "") }
     await #expect(throws: CancellationError.self) {
@@ -40,7 +40,7 @@ import Testing
     #expect(error?.store == "inside")
   }
 
-  @Test func aWrappedStoreWorksLikeAnyOther() async throws {
+  @Test func `a wrapped store works like any other`() async throws {
     func fill(_ store: some DataStore<Int>) async throws -> Int {
       for number in 0..<300 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
       var count = 0

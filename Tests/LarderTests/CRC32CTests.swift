@@ -16,12 +16,12 @@ import Testing
     return ~checksum
   }
 
-  @Test func hasTheCheckValue() {
+  @Test func `has the check value`() {
     #expect(CRC32C.checksum(of: "123456789".utf8) == 0xE306_9283)
     #expect(CRC32C.checksum(of: [UInt8]()) == 0)
   }
 
-  @Test func agreesWithTheExamplesOfRFC3720() {
+  @Test func `agrees with the examples of RFC3720`() {
     // Appendix B.4 shows the checksums as bytes in transmission order, the lowest byte first.
     #expect(CRC32C.checksum(of: [UInt8](repeating: 0x00, count: 32)) == 0x8A91_36AA)
     #expect(CRC32C.checksum(of: [UInt8](repeating: 0xFF, count: 32)) == 0x62A8_AB43)
@@ -35,7 +35,7 @@ import Testing
     #expect(CRC32C.checksum(of: command) == 0xD996_3A56)
   }
 
-  @Test(arguments: 0...64) func agreesWithItsDefinition(_ count: Int) {
+  @Test(arguments: 0...64) func `agrees with its definition`(_ count: Int) {
     var random = SeededGenerator("CRC32C \(count)")
     let bytes = random.bytes(count: count + 9)
     // Every alignment within a word.
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func everyFlippedBitChangesTheChecksum() {
+  @Test func `every flipped bit changes the checksum`() {
     var random = SeededGenerator()
     var bytes = random.bytes(count: 40)
     let checksum = CRC32C.checksum(of: bytes)

@@ -21,7 +21,7 @@ import Testing
       .map { "Modules/" + $0 }.sorted()
   }
 
-  @Test func aFewCallsOfAStore() async throws {
+  @Test func `a few calls of a store`() async throws {
     // snippet.overview
     let store = MemoryStore<User>()
 
@@ -43,7 +43,7 @@ import Testing
     #expect(try store.count(in: .all) == 2)
   }
 
-  @Test func theCodeOfEachPageIsTested() throws {
+  @Test func `the code of each page is tested`() throws {
     let catalogs = try CatalogsTests.catalogs()
     #expect(catalogs.count >= 13)
     for catalog in catalogs {
@@ -61,7 +61,7 @@ import Testing
 
   /// Every code block in Swift, of every page, is part of a test or an example, or of a package that
   /// `Scripts/prove-isolation` builds.
-  @Test func theCodeOfEveryPageIsCompiled() throws {
+  @Test func `the code of every page is compiled`() throws {
     // The blocks of `Scripts/prove-isolation`, by how they begin.
     let built = [
       "README.md": "// swift-tools-version", "GettingStarted.md": "import Larder",

@@ -2,7 +2,7 @@ import Larder
 import Testing
 
 @Suite struct ChangeBatchTests {
-  @Test func keepsItsChangesInSequence() {
+  @Test func `keeps its changes in sequence`() {
     var batch = ChangeBatch<Int>()
     #expect(batch.isEmpty)
     batch.reserveCapacity(10)
@@ -19,14 +19,14 @@ import Testing
     #expect(batch != [.set("a", 1)])
   }
 
-  @Test func isAValue() {
+  @Test func `is a value`() {
     var batch: ChangeBatch<Int> = [.set("a", 1)]
     let copy = batch
     batch.removeAll()
     #expect(copy.changes == [.set("a", 1)])
   }
 
-  @Test func aChangeNamesItsKey() {
+  @Test func `a change names its key`() {
     #expect(BatchChange.set("a", 1).key == "a")
     #expect(BatchChange<Int>.remove("b").key == "b")
     #expect(BatchChange<Int>.removeAll(.only("c")).key == nil)

@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func aCommitIsPerformedIfItsConditionsHold() {
+  @Test func `a commit is performed if its conditions hold`() {
     var entries = Entries(values: ["a": [1], "b": [2]])
     var commit = ConditionalCommit<Never>()
     commit.require([1], forKey: "a")
@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: [["a": [9]], ["a": [1], "c": [4]], [:]] as [[StoreKey: [UInt8]]])
-  func aCommitIsStaleIfAConditionDoesNotHold(_ stored: [StoreKey: [UInt8]]) {
+  func `a commit is stale if a condition does not hold`(_ stored: [StoreKey: [UInt8]]) {
     var entries = Entries(values: stored)
     var commit = ConditionalCommit<Never>()
     commit.require([1], forKey: "a")
@@ -58,7 +58,7 @@ import Testing
     #expect(entries.values == stored)
   }
 
-  @Test func theLastChangeOfAKeyCounts() {
+  @Test func `the last change of a key counts`() {
     var entries = Entries(values: [:])
     var commit = ConditionalCommit<Never>()
     commit.setValue([3], forKey: "a")
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// The commit was planned from both values.
-  @Test func aCommitThatRequiresTwoValuesIsStale() {
+  @Test func `a commit that requires two values is stale`() {
     var entries = Entries(values: ["a": [1]])
     var commit = ConditionalCommit<Never>()
     commit.require([1], forKey: "a")
@@ -87,7 +87,7 @@ import Testing
     #expect(!entries.perform(added).outcome.isPerformed)
   }
 
-  @Test func aChangeCanRequireWhatItReplaces() {
+  @Test func `a change can require what it replaces`() {
     for (stored, isPerformed) in [([1], true), ([2], false), (nil, false)] as [([UInt8]?, Bool)] {
       var entries = Entries(values: stored.map { ["a": $0] } ?? [:])
       var commit = ConditionalCommit<Never>()
@@ -102,7 +102,7 @@ import Testing
     #expect(!entries.perform(commit).outcome.isPerformed)
   }
 
-  @Test func aCommitCanBeAddedToAnother() {
+  @Test func `a commit can be added to another`() {
     var entries = Entries(values: ["a": [1], "d": [2]])
     var commit = ConditionalCommit<Never>()
     commit.require([1], forKey: "a")
@@ -116,7 +116,7 @@ import Testing
     #expect(entries.values == ["a": [1], "b": [2], "c": [2], "d": [2]])
   }
 
-  @Test func whatIsStoredAlreadyIsNotWritten() {
+  @Test func `what is stored already is not written`() {
     var entries = Entries(values: ["a": [1], "t": [7]])
     var commit = ConditionalCommit<Never>()
     commit.setValue([1], forKey: "a")
@@ -127,7 +127,7 @@ import Testing
     #expect(assigned.isEmpty)
   }
 
-  @Test func aComputationSeesTheValuesBeforeTheCommit() {
+  @Test func `a computation sees the values before the commit`() {
     var entries = Entries(values: ["a": [1], "t": [5]])
     var commit = ConditionalCommit<Refusal>()
     commit.setValue([2, 2], forKey: "a")
@@ -139,7 +139,7 @@ import Testing
     #expect(entries.values == ["a": [2, 2], "t": [6]])
   }
 
-  @Test func aComputationThatRefusesChangesNothing() {
+  @Test func `a computation that refuses changes nothing`() {
     var entries = Entries(values: ["t": [5]])
     var commit = ConditionalCommit<Refusal>()
     commit.setValue([1], forKey: "a")
@@ -160,7 +160,7 @@ import Testing
   }
 
   /// Ten of each, because the entries of a commit have no order.
-  @Test func aStaleCommitIsNotRefused() {
+  @Test func `a stale commit is not refused`() {
     for number in 0..<10 {
       var entries = Entries(values: [:])
       var commit = ConditionalCommit<Refusal>()
@@ -177,7 +177,7 @@ import Testing
     }
   }
 
-  @Test func ofSeveralCommitsTheCurrentAndWantedOnesArePerformed() async throws {
+  @Test func `of several commits the current and wanted ones are performed`() async throws {
     let store = MemoryStore<[UInt8]>()
     try await store.apply([.set("1", [0]), .set("2", [1]), .set("3", [0]), .set("4", [0])])
     let commits = ["1", "2", "3", "4", "1"].map { (key: StoreKey) in
@@ -193,7 +193,7 @@ import Testing
     #expect(try await store.perform([]) == [])
   }
 
-  @Test func aStaleCommitLeavesNoTraceInTheStore() async throws {
+  @Test func `a stale commit leaves no trace in the store`() async throws {
     let store = MemoryStore<[UInt8]>()
     let counted = store.faulty()
     var commit = ConditionalCommit<Never>()
@@ -204,7 +204,7 @@ import Testing
     #expect(try await counted.perform(ConditionalCommit<Never>()).isPerformed)
   }
 
-  @Test func anOperationIsRepeatedWhileItIsStale() async throws {
+  @Test func `an operation is repeated while it is stale`() async throws {
     let information = MemoryStore<Int>(name: "stock").information
     var numbers: [Int] = []
     let result = try await information.repeating(.update) { number in
@@ -225,7 +225,7 @@ import Testing
     #expect(count == 100)
   }
 
-  @Test func aCancelledOperationIsNotRepeated() async throws {
+  @Test func `a cancelled operation is not repeated`() async throws {
     let information = MemoryStore<Int>().information
     let task = Task {
       try await information.repeating(.update) { number -> Int? in

@@ -6,13 +6,13 @@ import Testing
 @Suite struct ConditionalTests {
   private let store = MemoryStore<Int>()
 
-  @Test func anInsertionReplacesNothing() async throws {
+  @Test func `an insertion replaces nothing`() async throws {
     #expect(try await store.insertValue(1, forKey: "a"))
     #expect(try await !store.insertValue(2, forKey: "a"))
     #expect(try store.value(forKey: "a") == 1)
   }
 
-  @Test func aReplacementExpectsAValue() async throws {
+  @Test func `a replacement expects a value`() async throws {
     #expect(try await !store.replaceValue(2, forKey: "a", expecting: 1))
     #expect(try await store.replaceValue(1, forKey: "a", expecting: nil))
     #expect(try await !store.replaceValue(2, forKey: "a", expecting: nil))
@@ -23,7 +23,7 @@ import Testing
     #expect(try store.value(forKey: "a") == nil)
   }
 
-  @Test func aValueIsTakenOnce() async throws {
+  @Test func `a value is taken once`() async throws {
     try store.apply([.set("a", 7)])
     let taken = try await withThrowingTaskGroup(of: Int?.self) { group in
       for _ in 0..<8 { group.addTask { [store] in try await store.takeValue(forKey: "a") } }
@@ -33,7 +33,7 @@ import Testing
     #expect(try store.value(forKey: "a") == nil)
   }
 
-  @Test func aMissingValueIsInserted() async throws {
+  @Test func `a missing value is inserted`() async throws {
     struct Failure: Error {}
     @Sendable func fail() throws -> Int { throw Failure() }
     await #expect(throws: Failure.self) { try await store.value(forKey: "a", orInsert: try fail()) }
@@ -44,7 +44,7 @@ import Testing
   }
 
   /// A store that is known only at run time.
-  @Test func anErasedStoreHasTheMethods() async throws {
+  @Test func `an erased store has the methods`() async throws {
     let erased: any DataStore<Int> = store
     #expect(try await erased.insertValue(1, forKey: "a"))
     #expect(try await erased.replaceValue(2, forKey: "a", expecting: 1))

@@ -13,7 +13,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: entries.map { ($0.key, $0.value) })
   }
 
-  @Test func copiesBatchByBatch() async throws {
+  @Test func `copies batch by batch`() async throws {
     try source.apply(ChangeBatch((1...5).map { .set(StoreKey("k\($0)"), $0) }))
     try destination.apply([.set("k2", 2), .set("k3", 0), .set("x", 9)])
     var seen: [Int] = []
@@ -24,7 +24,7 @@ import Testing
     #expect(try await source.copy(to: destination).equalCount == 5)
   }
 
-  @Test func continuesAfterACursor() async throws {
+  @Test func `continues after a cursor`() async throws {
     struct Stop: Error {}
     try source.apply(ChangeBatch((1...5).map { .set(StoreKey("k\($0)"), $0) }))
     var cursor: PageCursor?
@@ -44,7 +44,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await source.copy(to: destination, batchSize: 0) }
   }
 
-  @Test func convertsAndOmitsValues() async throws {
+  @Test func `converts and omits values`() async throws {
     try source.apply(ChangeBatch((1...4).map { .set(StoreKey("k\($0)"), $0) }))
     let texts = MemoryStore<String>()
     let outcome = try await source.copy(to: texts, in: "k2"..<"k9") { $0 == 3 ? nil : "<\($0)>" }
@@ -52,7 +52,7 @@ import Testing
     #expect(try texts.values(forKeys: ["k1", "k2", "k3", "k4"]) == [nil, "<2>", nil, "<4>"])
   }
 
-  @Test func aValueThatDoesNotEqualItselfIsCopied() async throws {
+  @Test func `a value that does not equal itself is copied`() async throws {
     let (numbers, copies) = (MemoryStore<Double>(), MemoryStore<Double>())
     try numbers.apply([.set("a", .nan), .set("b", 1)])
     #expect(try await numbers.copy(to: copies).copiedCount == 2)
@@ -60,14 +60,14 @@ import Testing
     #expect(try await numbers.copy(to: copies).copiedCount == 1)
   }
 
-  @Test func aDestinationThatLosesWritesIsNoticed() async throws {
+  @Test func `a destination that loses writes is noticed`() async throws {
     let forgetful = WatchedStore(base: destination, forgottenKey: "b")
     try source.apply([.set("a", 1), .set("b", 2)])
     let error = await expectStoreError(.conflict) { try await source.copy(to: forgetful) }
     #expect(error?.key == "b")
   }
 
-  @Test(arguments: [1, 2, 99, 100, 101, 1000]) func noCallIsLargerThanABatch(batchSize: Int) async throws {
+  @Test(arguments: [1, 2, 99, 100, 101, 1000]) func `no call is larger than a batch`(batchSize: Int) async throws {
     try source.apply(ChangeBatch((0..<100).map { .set(StoreKey(integer: $0), $0) }))
     let (watched, target) = (WatchedStore(base: source), WatchedStore(base: destination))
     try await watched.copy(to: target, batchSize: batchSize)
@@ -77,7 +77,7 @@ import Testing
     #expect(try all(destination) == all(source))
   }
 
-  @Test func comparesStoresOfAnySizes() async throws {
+  @Test func `compares stores of any sizes`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "CopyingTests")
     for round in 0..<200 {
       var expected: [StoreDifference] = []

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct DataStoreConveniencesTests {
-  @Test func setReadAndRemove() async throws {
+  @Test func `set read and remove`() async throws {
     let store = ProbedStore<Int>()
     try await store.setValue(1, forKey: "a")
     #expect(try await store["a"] == 1)
@@ -15,7 +15,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func removesRanges() async throws {
+  @Test func `removes ranges`() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<10)
     try await store.removeAll(in: StoreKey(integer: 2)..<StoreKey(integer: 5))
@@ -25,7 +25,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test func aStoredNilIsNotMissing() async throws {
+  @Test func `a stored nil is not missing`() async throws {
     let store = ProbedStore<Int?>()
     try await store.setValue(nil, forKey: "a")
     #expect(try await store.contains("a"))
@@ -41,7 +41,7 @@ import Testing
     #expect(try await !store.contains("a"))
   }
 
-  @Test func containsReadsNoValue() async throws {
+  @Test func `contains reads no value`() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<3)
     #expect(try await store.contains(StoreKey(integer: 1)))
@@ -49,7 +49,7 @@ import Testing
     #expect(store.operations.allSatisfy { $0 == .keys })
   }
 
-  @Test(arguments: [0, 512]) func refusesInvalidKeys(_ count: Int) async throws {
+  @Test(arguments: [0, 512]) func `refuses invalid keys`(_ count: Int) async throws {
     let store = ProbedStore<Int>()
     let key = StoreKey(bytes: [UInt8](repeating: 0x61, count: count))
     await expectStoreError(.invalidKey) { try await store.contains(key) }
@@ -59,7 +59,7 @@ import Testing
     await expectStoreError(.invalidKey) { try await store.update(key) { _ in } }
   }
 
-  @Test func updatesOneKey() async throws {
+  @Test func `updates one key`() async throws {
     let store = ProbedStore<Int>()
     for expected in 1...3 {
       let count = try await store.update("visits") { count in
@@ -79,7 +79,7 @@ import Testing
     #expect(try await !store.contains("visits"))
   }
 
-  @Test func scansAreAscendingByDefault() async throws {
+  @Test func `scans are ascending by default`() async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<5)
     #expect(try await store.entries(in: .all, limit: 2).map(\.value) == [0, 1])

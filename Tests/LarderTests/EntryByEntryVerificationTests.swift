@@ -32,7 +32,7 @@ import Testing
     func close() { base.close() }
   }
 
-  @Test func oneDamagedEntryHidesNoOther() async throws {
+  @Test func `one damaged entry hides no other`() async throws {
     let store = DamagedStore(damaged: ["k003", "k007"])
     for index in 0..<10 { try store.apply([.set("k00\(index)", index)]) }
     let report = try await AnyDataStore(store).verify()
@@ -41,7 +41,7 @@ import Testing
     #expect(report.findings.first?.message == "the value cannot be decoded")
   }
 
-  @Test func aStoreThatCannotBeReadIsAFailure() async throws {
+  @Test func `a store that cannot be read is a failure`() async throws {
     let store = DamagedStore(damaged: [])
     store.close()
     await expectStoreError(.closed) { try await AnyDataStore(store).verify() }

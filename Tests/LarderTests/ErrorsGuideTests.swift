@@ -53,7 +53,7 @@ import Testing
   }
   // snippet.end
 
-  @Test func eachKindOfErrorHasItsResponse() async throws {
+  @Test func `each kind of error has its response`() async throws {
     let ada = User(name: "Ada")
     #expect(try await save(ada, in: MemoryStore<User>()))
 
@@ -68,7 +68,7 @@ import Testing
     await expectStoreError(.notPermitted) { try await answer(to: .error(.notPermitted)) }
   }
 
-  @Test func aScanContinuesBehindADamagedEntry() async throws {
+  @Test func `a scan continues behind a damaged entry`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let users = bytes.typed(User.self, prefix: "user/", codec: .json())
     for name in ["a", "b", "c", "d"] { try await users.setValue(User(name: name), forKey: StoreKey(name)) }
@@ -80,7 +80,7 @@ import Testing
   }
 
   /// The codes in the source of `StoreError`, because a type cannot list its static properties.
-  @Test func theTableHasEveryCode() throws {
+  @Test func `the table has every code`() throws {
     let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../..")
     func text(_ path: String) throws -> String {
       try String(contentsOf: repository.appending(path: path), encoding: .utf8)

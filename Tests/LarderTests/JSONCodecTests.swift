@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func valuesOfManyTypesRoundTrip() throws {
+  @Test func `values of many types round trip`() throws {
     try expectRoundTrip([Int8.min, -1, 0, 1, .max])
     try expectRoundTrip([Int16.min, .max])
     try expectRoundTrip([Int32.min, .max])
@@ -75,20 +75,20 @@ import Testing
     ])
   }
 
-  @Test func anOptionalNilIsAValue() throws {
+  @Test func `an optional nil is a value`() throws {
     try expectRoundTrip([Int?.none, 0, 1])
     try expectRoundTrip([String?.none, ""])
     try expectRoundTrip([User?.none])
     #expect(try JSONCodecTests.encoded(nil, JSONCodec<Int?>()) == "null")
   }
 
-  @Test func negativeZeroStaysNegative() throws {
+  @Test func `negative zero stays negative`() throws {
     let codec = JSONCodec<Double>()
     let read = try JSONCodecTests.decoded(JSONCodecTests.encoded(-0.0, codec).utf8, codec)
     #expect(read.sign == .minus && read == 0)
   }
 
-  @Test func randomNumbersAndDatesAreExact() throws {
+  @Test func `random numbers and dates are exact`() throws {
     var random = SeededGenerator()
     let doubles = (0..<2_000).map { _ in Double(bitPattern: random.next()) }.filter(\.isFinite)
     try expectRoundTrip(doubles)
@@ -99,37 +99,39 @@ import Testing
     try expectRoundTrip([Date(), .distantPast, .distantFuture, Date(timeIntervalSince1970: 0.001)])
   }
 
-  @Test(arguments: [Double.nan, .infinity, -.infinity]) func numbersThatAreNotFiniteCannotBeWritten(_ number: Double) {
+  @Test(arguments: [Double.nan, .infinity, -.infinity]) func `numbers that are not finite cannot be written`(
+    _ number: Double
+  ) {
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded(number, JSONCodec<Double>()) }
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded([1, number], JSONCodec<[Double]>()) }
     #expect(throws: EncodingError.self) { try JSONCodecTests.encoded(Float(number), JSONCodec<Float>()) }
   }
 
-  @Test func errorsOfTheValuePassThrough() {
+  @Test func `errors of the value pass through`() {
     #expect(throws: CancellationError.self) { try JSONCodecTests.encoded(Refusing(), JSONCodec<Refusing>()) }
     #expect(throws: CancellationError.self) { try JSONCodecTests.decoded("{}".utf8, JSONCodec<Refusing>()) }
   }
 
   @Test(arguments: ["", " ", "{", "\"a\"", "1 2", "null", "1.5", "99999999999999999999", "[1]", "tru"])
-  func otherValuesAreRefused(_ text: String) {
+  func `other values are refused`(_ text: String) {
     #expect(throws: DecodingError.self) { try JSONCodecTests.decoded(text.utf8, JSONCodec<Int>()) }
   }
 
-  @Test func bytesThatAreNotUTF8AreRefused() {
+  @Test func `bytes that are not UTF8 are refused`() {
     #expect(throws: DecodingError.self) { try JSONCodecTests.decoded([0x22, 0xFF, 0x22], JSONCodec<String>()) }
   }
 
-  @Test func sortsKeysAndDoesNotEscapeSlashes() throws {
+  @Test func `sorts keys and does not escape slashes`() throws {
     #expect(try JSONCodecTests.encoded(["b": "/", "a": "é"], JSONCodec<[String: String]>()) == #"{"a":"é","b":"/"}"#)
   }
 
-  @Test func encodingAppendsToExistingBytes() throws {
+  @Test func `encoding appends to existing bytes`() throws {
     var bytes: [UInt8] = [1, 2]
     try JSONCodec<Int>().encode(7, into: &bytes)
     #expect(bytes == [1, 2, UInt8(ascii: "7")])
   }
 
-  @Test func usesCustomCoders() throws {
+  @Test func `uses custom coders`() throws {
     let encoder = JSONEncoder()
     encoder.dateEncodingStrategy = .iso8601
     let decoder = JSONDecoder()
@@ -140,14 +142,14 @@ import Testing
     #expect(try JSONCodecTests.decoded("\"1970-01-01T00:00:00Z\"".utf8, codec) == date)
   }
 
-  @Test func isNamedAfterItsFormat() {
+  @Test func `is named after its format`() {
     func name<Value>(of codec: some Codec<Value>, _ type: Value.Type) -> String { codec.name }
     #expect(name(of: .json(), Int.self) == "json")
     #expect(JSONCodec<Int>().format == .json)
     #expect(JSONCodec<Int>().name == JSONTextCodec().name)
   }
 
-  @Test func manyTasksEncodeConcurrently() async throws {
+  @Test func `many tasks encode concurrently`() async throws {
     let codec = JSONCodec<[String: Int]>()
     try await withThrowingTaskGroup(of: Bool.self) { group in
       for number in 0..<200 {

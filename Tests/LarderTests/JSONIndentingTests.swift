@@ -29,7 +29,7 @@ import Testing
     #expect(try JSONText(json).indented == expected)
   }
 
-  @Test func partsHaveTheirKinds() throws {
+  @Test func `parts have their kinds`() throws {
     var parts: [(JSONText.Part, String)] = []
     try JSONText(#"{"a":"b","c":[1,true]}"#).forEachPart { parts.append(($0, String(decoding: $1, as: UTF8.self))) }
     func texts(_ kind: JSONText.Part) -> [String] { parts.filter { $0.0 == kind }.map(\.1) }
@@ -40,7 +40,7 @@ import Testing
     #expect(texts(.punctuation).joined() == "{:,:[,]}")
   }
 
-  @Test func deepTextIsIndentedAndStaysTheSameValue() throws {
+  @Test func `deep text is indented and stays the same value`() throws {
     for json in [String(repeating: "[", count: 500) + String(repeating: "]", count: 500), #"["\u0022]",{"\\":[[]]}]"#] {
       let text = try JSONText(json)
       #expect(try JSONText(text.indented) == text)

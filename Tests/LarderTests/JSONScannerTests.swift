@@ -67,21 +67,21 @@ import Testing
     "{\"a\":.5}",
   ]
 
-  @Test func acceptsValidJSON() {
+  @Test func `accepts valid JSON`() {
     for text in JSONScannerTests.accepted {
       #expect(JSONScannerTests.accepts(Array(text.utf8)), "\(text.debugDescription) is JSON")
     }
     #expect(Set(JSONScannerTests.accepted).count > 80)
   }
 
-  @Test func refusesInvalidJSON() {
+  @Test func `refuses invalid JSON`() {
     for text in JSONScannerTests.refused {
       #expect(!JSONScannerTests.accepts(Array(text.utf8)), "\(text.debugDescription) is not JSON")
     }
     #expect(Set(JSONScannerTests.refused).count > 200)
   }
 
-  @Test func invalidTextIsRefusedWithinOtherText() {
+  @Test func `invalid text is refused within other text`() {
     for text in JSONScannerTests.refused where !["", " ", "\n"].contains(text) {
       #expect(!JSONScannerTests.accepts(Array("{\"a\":\(text)}".utf8)), "\(text.debugDescription) in an object")
       #expect(!JSONScannerTests.accepts(Array("[0,\(text)]".utf8)), "\(text.debugDescription) in an array")
@@ -91,7 +91,7 @@ import Testing
     }
   }
 
-  @Test func readsOnlyItsSlice() {
+  @Test func `reads only its slice`() {
     let text = Array("[12345]".utf8)
     for (range, expected) in [(0..<7, "[12345]"), (1..<6, "12345"), (2..<4, "23")] {
       var scanner = JSONScanner(text[range])
@@ -105,7 +105,7 @@ import Testing
     }
   }
 
-  @Test func startsAtAnOffset() throws {
+  @Test func `starts at an offset`() throws {
     let text = Array("xx[1,\n2] y".utf8)
     var scanner = JSONScanner(text[1...], from: 2)
     #expect(String(decoding: try scanner.value(), as: UTF8.self) == "[1,\n2]")
@@ -135,7 +135,7 @@ import Testing
     "f0908080", "f0bfbfbf", "f1808080", "f3bfbfbf", "f4808080", "f48fbfbf", "61c3a962", "f09f9084f09f9084",
   ]
 
-  @Test func stringsMustBeUTF8() {
+  @Test func `strings must be UTF8`() {
     for hexadecimal in JSONScannerTests.acceptedUTF8 {
       let content = JSONScannerTests.bytes(hexadecimal)
       let text = [0x22] + content + [0x22]
@@ -154,7 +154,7 @@ import Testing
     }
   }
 
-  @Test func everyPairOfBytesIsJudgedAsBySwift() {
+  @Test func `every pair of bytes is judged as by Swift`() {
     for first in UInt8(0x80)...UInt8.max {
       for second in UInt8.min...UInt8.max where second != 0x22 && second != 0x5C && second >= 0x20 {
         for tail: [UInt8] in [[], [0x80], [0xBF], [0x80, 0x80], [0xBF, 0xBF]] {
@@ -169,7 +169,7 @@ import Testing
     }
   }
 
-  @Test func escapesAreDecoded() throws {
+  @Test func `escapes are decoded`() throws {
     var scanner = JSONScanner(
       Array(#"  "\"\\\/\b\f\n\r\t\u0000\u00e9\u20AC\ud834\uDD1E\uFFFF\uD7ff\ue000é" "#.utf8)[...])
     let expected = "\"\\/\u{8}\u{C}\n\r\t\0\u{E9}\u{20AC}\u{1D11E}\u{FFFF}\u{D7FF}\u{E000}\u{E9}"
@@ -183,7 +183,7 @@ import Testing
     Array((String(repeating: open, count: depth) + inner + String(repeating: close, count: depth)).utf8)
   }
 
-  @Test func nests512LevelsAndNoMore() {
+  @Test func `nests 512 levels and no more`() {
     #expect(JSONScanner.maximumDepth == 512)
     for (open, close, inner) in [("[", "]", ""), ("[", "]", "1"), ("{\"a\":", "}", "1"), ("[{\"a\":", "}]", "1")] {
       let levels = open.hasPrefix("[{") ? 256 : 512
@@ -197,7 +197,7 @@ import Testing
     #expect(JSONScannerTests.accepts(Array(("[" + String(repeating: "[[]],", count: 2_000) + "[]]").utf8)))
   }
 
-  @Test func aMillionBracketsAreHandledSafely() {
+  @Test func `a million brackets are handled safely`() {
     for text in [
       JSONScannerTests.nested(1_000_000, open: "[", close: ""),
       JSONScannerTests.nested(1_000_000, open: "[", close: "]"),
@@ -213,7 +213,7 @@ import Testing
      "deep": [[[{"x": [{}]}]]], "": "", "last": 0.125}} 
     """
 
-  @Test func everyTruncatedDocumentIsRefused() {
+  @Test func `every truncated document is refused`() {
     let document = Array(JSONScannerTests.richDocument.utf8)
     #expect(JSONScannerTests.accepts(document))
     let end = document.lastIndex(of: UInt8(ascii: "}")) ?? 0
@@ -223,7 +223,7 @@ import Testing
     #expect(JSONScannerTests.accepts(Array(document[...end])))
   }
 
-  @Test func theMembersOfATruncatedDocumentAreRefused() {
+  @Test func `the members of a truncated document are refused`() {
     let document = Array(JSONScannerTests.richDocument.utf8)
     let end = document.lastIndex(of: UInt8(ascii: "}")) ?? 0
     for length in 0...end {
@@ -236,7 +236,7 @@ import Testing
 
   // MARK: Members
 
-  @Test func visitsTheMembers() throws {
+  @Test func `visits the members`() throws {
     let text = #" { "a" : 1 , "é\n" :[ 2 , 3 ], "a":{"b":4} ,"":null } "#
     var scanner = JSONScanner(Array(text.utf8)[...])
     var seen: [String] = []
@@ -254,14 +254,14 @@ import Testing
   @Test(arguments: [
     "", "[]", "1", "{", "{a:1}", "{\"a\"}", "{\"a\":1,}", "{,}", "{\"a\":1 \"b\":2}", "{\"a\":1", "{1:2}", "{\"a\"1}",
   ])
-  func invalidObjectsHaveNoMembers(_ text: String) {
+  func `invalid objects have no members`(_ text: String) {
     var scanner = JSONScanner(Array(text.utf8)[...])
     #expect(throws: JSONSyntaxError.self) {
       try scanner.forEachMember { _, _, scanner in _ = try scanner.value() }
     }
   }
 
-  @Test func errorsOfAMembersReaderPassThrough() {
+  @Test func `errors of a members reader pass through`() {
     var scanner = JSONScanner(Array("{\"a\":1}".utf8)[...])
     #expect(throws: CancellationError.self) {
       try scanner.forEachMember { _, _, _ in throw CancellationError() }
@@ -277,7 +277,7 @@ import Testing
     ("1ex", 1, 3),
     ("[1,\n", 2, 1), ("\"\\u12\"", 1, 2), ("{\"a\":1,\n}", 2, 1), ("[\"é\", \"\\x\"]", 1, 9),
   ])
-  func anErrorNamesItsPlace(_ text: String, _ line: Int, _ column: Int) {
+  func `an error names its place`(_ text: String, _ line: Int, _ column: Int) {
     // The line and column are the same, whatever precedes the slice.
     for padding in ["", "[\n\n  "] {
       let bytes = Array((padding + text).utf8)
@@ -294,7 +294,7 @@ import Testing
     }
   }
 
-  @Test func theErrorNamesTheFirstInvalidByte() {
+  @Test func `the error names the first invalid byte`() {
     let text = Array("[\"ab".utf8) + [0xFF] + Array("\"]".utf8)
     var scanner = JSONScanner(text[...])
     let error = #expect(throws: JSONSyntaxError.self) { try scanner.value() }
@@ -333,7 +333,7 @@ import Testing
     return run.output.utf8.filter { $0 != UInt8(ascii: "\n") }.map { $0 == UInt8(ascii: "1") }
   }
 
-  @Test func mutatedDocumentsAreJudgedAsByPython() throws {
+  @Test func `mutated documents are judged as by Python`() throws {
     var random = SeededGenerator()
     let sources = (JSONScannerTests.accepted + JSONScannerTests.refused + [JSONScannerTests.richDocument]).map {
       Array($0.utf8)
@@ -371,7 +371,7 @@ import Testing
     #expect(expected.count { !$0 } > 500)
   }
 
-  @Test func foundationReadsEveryAcceptedText() throws {
+  @Test func `foundation reads every accepted text`() throws {
     for text in JSONScannerTests.accepted where !["1e400", "-1e-400"].contains(text) {
       #expect(throws: Never.self, "\(text.debugDescription)") {
         try JSONSerialization.jsonObject(with: Data(text.utf8), options: .fragmentsAllowed)

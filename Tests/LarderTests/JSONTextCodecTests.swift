@@ -2,7 +2,7 @@ import Larder
 import Testing
 
 @Suite struct JSONTextCodecTests {
-  @Test func textStaysUnchanged() throws {
+  @Test func `text stays unchanged`() throws {
     for text in ["null", "9007199254740993", "-0.0", "1e308", "\"\\u0041\"", "{\"b\":1,\"a\":[]}"] {
       let value = try JSONText(text)
       var bytes: [UInt8] = [9]
@@ -12,7 +12,7 @@ import Testing
     }
   }
 
-  @Test func bothJSONCodecsReadEachOthersOutput() throws {
+  @Test func `both JSON codecs read each others output`() throws {
     let value = ["a": [1.5, -2], "é": []]
     var bytes: [UInt8] = []
     try JSONCodec<[String: [Double]]>().encode(value, into: &bytes)
@@ -22,13 +22,13 @@ import Testing
     #expect(try again.withUnsafeBytes { try JSONCodec<[String: [Double]]>().decode($0.bytes) } == value)
   }
 
-  @Test(arguments: ["", "{", "1 2", "\"\\ud800\""]) func refusesInvalidJSON(_ text: String) {
+  @Test(arguments: ["", "{", "1 2", "\"\\ud800\""]) func `refuses invalid JSON`(_ text: String) {
     #expect(throws: JSONSyntaxError.self) {
       try Array(text.utf8).withUnsafeBytes { try JSONTextCodec().decode($0.bytes) }
     }
   }
 
-  @Test func isNamed() {
+  @Test func `is named`() {
     func name(of codec: some Codec<JSONText>) -> String { codec.name }
     #expect(name(of: .jsonText) == "json")
     #expect(JSONTextCodec().format == .json)

@@ -7,13 +7,13 @@ import Testing
     "1.0000000000000000001", "123456789012345678901234567890", "1e-400", "true", "null", "\"a  b\"", "\"\\u0041\\/\"",
     "{}", "[]",
   ])
-  func compactTextStaysUnchanged(_ text: String) throws {
+  func `compact text stays unchanged`(_ text: String) throws {
     #expect(try JSONText(text).description == text)
     #expect(try JSONText("[\(text)]").description == "[\(text)]")
     #expect(try JSONText("{\"a\":\(text)}").description == "{\"a\":\(text)}")
   }
 
-  @Test func removesWhitespaceBetweenTokens() throws {
+  @Test func `removes whitespace between tokens`() throws {
     let text = " {\t\"a b\" :\r\n [ 1 , \" x \\\" y \\\\\" , { } ] ,\n\"c\" : null } \n"
     #expect(try JSONText(text).description == #"{"a b":[1," x \" y \\",{}],"c":null}"#)
     #expect(try JSONText("  1  ").bytes == Array("1".utf8))
@@ -21,23 +21,23 @@ import Testing
     #expect(try JSONText(#"[ "\\" , "\"" , " " ]"#).description == #"["\\","\""," "]"#)
   }
 
-  @Test func compactedTextIsStable() throws {
+  @Test func `compacted text is stable`() throws {
     let text = try JSONText("[ 1, {\"a\": [ ] } ]")
     #expect(try JSONText(text.bytes) == text)
     #expect(try JSONText(text.description) == text)
   }
 
   @Test(arguments: ["", " ", "{", "1 2", "nul", "\"\\ud800\"", "[1,]", "{\"a\":1}x", "\u{FEFF}1"])
-  func refusesTextOtherThanOneValue(_ text: String) {
+  func `refuses text other than one value`(_ text: String) {
     #expect(throws: JSONSyntaxError.self) { try JSONText(text) }
   }
 
-  @Test func refusesBytesThatAreNotUTF8() {
+  @Test func `refuses bytes that are not UTF8`() {
     #expect(throws: JSONSyntaxError.self) { try JSONText([0x22, 0xFF, 0x22]) }
     #expect(throws: JSONSyntaxError.self) { try JSONText([0xEF, 0xBB, 0xBF, 0x31]) }
   }
 
-  @Test func stringsAreWrittenAndRead() throws {
+  @Test func `strings are written and read`() throws {
     let texts = [
       "", "a", "\"\\/", "\u{0}\u{1F}\n\r\t\u{7F}", "é", "e\u{301}", "🐄", "\u{2028}",
       String(repeating: "x", count: 100_000),
@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func returnsTheMembersOfAnObject() throws {
+  @Test func `returns the members of an object`() throws {
     let members = try JSONText(#"{ "b" : [ 1 ] , "a" : {"x" : 2} , "b" : null, "\u00e9":"" }"#).members()
     #expect(members?.map(\.name) == ["b", "a", "b", "é"])
     #expect(members?.map(\.value.description) == ["[1]", "{\"x\":2}", "null", "\"\""])
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func equalMeansTheSameBytes() throws {
+  @Test func `equal means the same bytes`() throws {
     #expect(try JSONText("1.0") != JSONText("1"))
     #expect(try JSONText("\"\u{E9}\"") != JSONText("\"e\u{301}\""))
     #expect(try JSONText("[ 1 ]") == JSONText("[1]"))

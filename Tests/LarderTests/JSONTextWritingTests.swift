@@ -9,7 +9,7 @@ import Testing
     return bytes
   }
 
-  @Test func everyCharacterRoundTrips() throws {
+  @Test func `every character round trips`() throws {
     let scalars =
       (UInt32(0)...0x2FF).compactMap(UnicodeScalar.init) + [
         "\u{2028}", "\u{D7FF}", "\u{E000}", "\u{FFFF}", "\u{10FFFF}",
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func escapesOnlyRequiredCharacters() {
+  @Test func `escapes only required characters`() {
     #expect(String(decoding: JSONTextWritingTests.json("\"\\/\u{7F}é🐄".utf8), as: UTF8.self) == "\"\\\"\\\\/\u{7F}é🐄\"")
     #expect(String(decoding: JSONTextWritingTests.json("\n\r\t".utf8), as: UTF8.self) == #""\n\r\t""#)
     #expect(
@@ -34,14 +34,14 @@ import Testing
     #expect(JSONTextWritingTests.json([]) == [0x22, 0x22])
   }
 
-  @Test func writingAppendsToExistingBytes() {
+  @Test func `writing appends to existing bytes`() {
     var bytes: [UInt8] = [1, 2]
     JSONText.append(string: "a".utf8, to: &bytes)
     JSONText.append(compacted: Array("x[ 1 ]x".utf8)[1..<6], to: &bytes)
     #expect(bytes == [1, 2] + Array("\"a\"[1]".utf8))
   }
 
-  @Test func compactingRemovesOnlyWhitespaceBetweenTokens() {
+  @Test func `compacting removes only whitespace between tokens`() {
     for (text, expected) in [
       (" [ 1 ,\n2\t]\r\n", "[1,2]"), ("\" a \"", "\" a \""), ("[\"\\\\\" , \"\\\" ,\" ]", "[\"\\\\\",\"\\\" ,\"]"),
       ("1", "1"), ("", ""),

@@ -9,7 +9,7 @@ import Testing
   }
 
   /// The example values that NIST publishes for FIPS 180-4.
-  @Test func agreesWithThePublishedExamples() {
+  @Test func `agrees with the published examples`() {
     #expect(
       KeyDigestTests.digest([]) == "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855")
     #expect(
@@ -26,7 +26,7 @@ import Testing
   ///
   /// The digests of the byte strings 0, 1, 2, … of each length are hashed together:
   /// `hashlib.sha256(b"".join(hashlib.sha256(bytes(range(n))).digest() for n in range(193))).hexdigest()`
-  @Test func agreesWithHashlibForEveryLengthOfTheLastBlock() {
+  @Test func `agrees with hashlib for every length of the last block`() {
     let digests = (0...192).flatMap { count in
       (0..<count).map { UInt8($0) }.withUnsafeBytes { KeyDigest.digest(of: $0) }
     }

@@ -3,7 +3,7 @@ import LarderTesting
 import Testing
 
 @Suite struct KeyRangeTests {
-  @Test func operatorsMakeRanges() {
+  @Test func `operators make ranges`() {
     let halfOpen: KeyRange = "b"..<"d"
     #expect(halfOpen == KeyRange(from: "b", upTo: "d"))
     let closed: KeyRange = "b"..."d"
@@ -26,13 +26,13 @@ import Testing
       ("d\0", [false, false, false, false, true]),
       ("e", [false, false, false, false, true]),
     ] as [(StoreKey, [Bool])])
-  func boundsMayBeIncludedOrExcluded(_ key: StoreKey, _ expected: [Bool]) {
+  func `bounds may be included or excluded`(_ key: StoreKey, _ expected: [Bool]) {
     // Half-open, up to and including, up to, closed, from c on, and exactly b, with the result for a, b, c, d, …
     let ranges: [KeyRange] = ["b"..<"d", ...StoreKey("d"), ..<StoreKey("d"), "b"..."d", StoreKey("c")...]
     #expect(ranges.map { $0.contains(key) } == expected)
   }
 
-  @Test func boundsInTheWrongOrderAreEmpty() {
+  @Test func `bounds in the wrong order are empty`() {
     for range: KeyRange in ["d"..<"b", "d"..."b", "b"..<"b", KeyRange(from: "a", upTo: ""), ..<StoreKey("")] {
       #expect(range.isEmpty)
       for key: StoreKey in ["", "a", "b", "c", "d", "e"] {
@@ -44,7 +44,7 @@ import Testing
     #expect(!KeyRange.all.isEmpty)
   }
 
-  @Test func aRangeOfOneKeyContainsOnlyThatKey() {
+  @Test func `a range of one key contains only that key`() {
     let range = KeyRange.only("b")
     #expect(range.contains("b"))
     #expect(!range.contains("a"))
@@ -65,13 +65,13 @@ import Testing
       ([], []), ([0x61], [0x62]), ([0x61, 0xFF], [0x62]), ([0x61, 0xFF, 0xFF], [0x62]), ([0xFF, 0x61], [0xFF, 0x62]),
       ([0xFE, 0xFF], [0xFF]), ([0x61, 0x00], [0x61, 0x01]),
     ] as [([UInt8], [UInt8])])
-  func aPrefixEndsBeforeTheNextOne(_ prefix: [UInt8], _ upper: [UInt8]) {
+  func `a prefix ends before the next one`(_ prefix: [UInt8], _ upper: [UInt8]) {
     let range = KeyRange.prefix(StoreKey(bytes: prefix))
     #expect(range.lowerBound.bytes == prefix)
     #expect(range.upperBound?.bytes ?? [] == upper)
   }
 
-  @Test(arguments: [1, 2, 23, 24, 511]) func aPrefixOf0xFFHasNoEnd(_ count: Int) {
+  @Test(arguments: [1, 2, 23, 24, 511]) func `a prefix of 0 x FF has no end`(_ count: Int) {
     let prefix = StoreKey(bytes: [UInt8](repeating: 0xFF, count: count))
     let range = KeyRange.prefix(prefix)
     #expect(range.upperBound == nil)
@@ -80,7 +80,7 @@ import Testing
     #expect(!range.contains(StoreKey(bytes: prefix.bytes.dropLast() + [0xFE, 0xFF])))
   }
 
-  @Test func aPrefixRangeContainsTheKeysWithThatPrefix() {
+  @Test func `a prefix range contains the keys with that prefix`() {
     var random = SeededGenerator()
     for _ in 0..<20_000 {
       let prefix = StoreKey(bytes: random.similarBytes(count: random.integer(in: 0...4)))
@@ -92,7 +92,7 @@ import Testing
     }
   }
 
-  @Test func neighboursOfSingleBytePrefixesAreOutside() {
+  @Test func `neighbours of single byte prefixes are outside`() {
     for byte in UInt8.min...UInt8.max {
       let range = KeyRange.prefix(StoreKey(bytes: [byte]))
       for other in UInt8.min...UInt8.max {
@@ -108,7 +108,7 @@ import Testing
 
   // MARK: Parts
 
-  @Test func partsAndMembershipFollowTheByteOrder() {
+  @Test func `parts and membership follow the byte order`() {
     var random = SeededGenerator()
     func isBelow(_ left: [UInt8], _ right: [UInt8]) -> Bool { left.lexicographicallyPrecedes(right) }
     for _ in 0..<20_000 {
@@ -132,7 +132,7 @@ import Testing
     }
   }
 
-  @Test func aPartOfAnEmptyRangeIsEmpty() {
+  @Test func `a part of an empty range is empty`() {
     let range: KeyRange = "d"..<"b"
     #expect(range.after("a").isEmpty)
     #expect(range.after("z").isEmpty)
@@ -140,7 +140,7 @@ import Testing
     #expect(KeyRange.all.before("").isEmpty)
   }
 
-  @Test func describesItself() {
+  @Test func `describes itself`() {
     #expect(KeyRange.all.description == "all keys")
     #expect(KeyRange(from: "a", upTo: "b").description == #""a"..<"b""#)
     #expect(KeyRange(from: "a", upTo: nil).description == #""a"..."#)

@@ -38,7 +38,7 @@ private struct Note: Codable {
     #expect(StoreKey(integer: -1) < keys[2])
   }
 
-  @Test func textInAVariable() async throws {
+  @Test func `text in a variable`() async throws {
     let (users, ada) = (MemoryStore<String>(), "Ada")
 
     // snippet.keys-and-ranges
@@ -79,7 +79,7 @@ private struct Note: Codable {
     #expect(try await body(of: long + "b") == nil)
   }
 
-  @Test func componentsOfAKey() throws {
+  @Test func `components of a key`() throws {
     // snippet.components
     let key = StoreKey(components: "txn", "GB33-0042", date, 17)
     let ofAccount = KeyRange.prefix(components: "txn", "GB33-0042")
@@ -110,7 +110,7 @@ private struct Note: Codable {
         == [Array(0...7), [5], [1, 2], [1, 2, 3], [1, 2, 3, 4, 5], [0, 1, 2, 6, 7], [6]])
   }
 
-  @Test func severalTypesInOneStore() async throws {
+  @Test func `several types in one store`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     // snippet.several-types-in-one-store
     let inbox = bytes.typed(Note.self, prefix: "inbox/", codec: .json())
@@ -131,7 +131,7 @@ private struct Note: Codable {
     #expect(try await counts.value(forKey: "archived") == 1)
   }
 
-  @Test func aWalk() async throws {
+  @Test func `a walk`() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("2025-12-31", 1), .set("2026-01-01", 2), .set("2026-01-31", 3), .set("2026-02-01", 4)])
     var latestFirst: [Int] = []

@@ -14,14 +14,14 @@ import Testing
     state.renewalFailed(at: now, using: &generator)
   }
 
-  @Test func leasesAreRenewedInEachThird() {
+  @Test func `leases are renewed in each third`() {
     var state = state()
     #expect(state.nextRenewal == .seconds(110) && state.end == .seconds(130))
     state.renewed(at: .seconds(112), stale: [])
     #expect(state.nextRenewal == .seconds(122) && state.end == .seconds(142) && state.held == receipts)
   }
 
-  @Test func leasesAreLostWhenAllReceiptsAreStale() {
+  @Test func `leases are lost when all receipts are stale`() {
     var state = state()
     state.renewed(at: .seconds(110), stale: [receipts[1]])
     #expect(!state.areLost && state.held == [receipts[0], receipts[2]])
@@ -29,7 +29,7 @@ import Testing
     #expect(state.areLost)
   }
 
-  @Test func aRenewalThatFailsIsRepeatedUntilTheLeasesEnd() {
+  @Test func `a renewal that fails is repeated until the leases end`() {
     var state = state()
     var now = Duration.seconds(110)
     var count = 0
@@ -43,7 +43,7 @@ import Testing
     #expect(state.areLost && now == .seconds(130) && (6...12).contains(count), "\(count)")
   }
 
-  @Test func anAttemptIsRepeatedOnlyIfThatCanHelp() {
+  @Test func `an attempt is repeated only if that can help`() {
     var generator = SeededGenerator(seed: 1)
     func error(_ isRetryable: Bool) -> StoreError {
       StoreError(.timedOut, during: .acknowledge, message: "busy", isRetryable: isRetryable)
@@ -62,7 +62,7 @@ import Testing
     #expect(cut == .milliseconds(1) && late == nil && final == nil)
   }
 
-  @Test func aStaleReceiptAfterAnUnknownOutcomeIsASuccessWhileTheLeaseRuns() {
+  @Test func `a stale receipt after an unknown outcome is a success while the lease runs`() {
     var generator = SeededGenerator(seed: 1)
     var settlement = SettlementState()
     #expect(settlement.stale(receipts, timeLeft: .seconds(1)) == receipts)

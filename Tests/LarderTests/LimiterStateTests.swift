@@ -38,7 +38,7 @@ import Testing
 
   // MARK: Permits
 
-  @Test func thereAreAtMostAsManyPermitsAsTheLimit() {
+  @Test func `there are at most as many permits as the limit`() {
     let rules = LimiterConfiguration(concurrency: 2, lease: .seconds(10))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(0)) == .granted)
@@ -50,7 +50,7 @@ import Testing
     #expect(limiter.state.permitCount(at: reading(2)) == 2)
   }
 
-  @Test func aPermitEndsWithItsLease() {
+  @Test func `a permit ends with its lease`() {
     let rules = LimiterConfiguration(concurrency: 1, lease: .seconds(10), pollInterval: .seconds(60))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(0)) == .granted)
@@ -64,7 +64,7 @@ import Testing
     #expect(!limiter.renew(1, at: reading(26)))
   }
 
-  @Test func afterARestartEachPermitHasItsLeaseAndNoStartIsAvailable() {
+  @Test func `after a restart each permit has its lease and no start is available`() {
     let rules = LimiterConfiguration(
       concurrency: 3, rate: RateLimit(1, per: .seconds(1), burst: 100), lease: .seconds(10), pollInterval: .seconds(60))
     let limiter = Limiter(rules)
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func aClockThatIsSetBackExtendsNoWait() {
+  @Test func `a clock that is set back extends no wait`() {
     let rules = LimiterConfiguration(
       concurrency: 2, rate: RateLimit(1, per: .seconds(1), burst: 2), lease: .seconds(10), pollInterval: .seconds(60))
     let limiter = Limiter(rules)
@@ -94,7 +94,7 @@ import Testing
 
   // MARK: Order
 
-  @Test func anObjectThatWasRefusedTwiceHasAReservation() {
+  @Test func `an object that was refused twice has a reservation`() {
     let rules = LimiterConfiguration(rate: RateLimit(1, per: .seconds(10)), pollInterval: .seconds(1))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(0)) == .granted)
@@ -108,7 +108,7 @@ import Testing
     #expect(limiter.acquire(request(5), at: reading(31)) == .granted)
   }
 
-  @Test func aReservationWithoutItsOwnerEnds() {
+  @Test func `a reservation without its owner ends`() {
     let rules = LimiterConfiguration(concurrency: 1, lease: .seconds(100), pollInterval: .seconds(1))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(0)) == .granted)
@@ -119,7 +119,7 @@ import Testing
     #expect(limiter.acquire(request(3), at: reading(5)) == .granted)
   }
 
-  @Test func aReservationOfAClockThatWasAheadEndsInItsDuration() {
+  @Test func `a reservation of a clock that was ahead ends in its duration`() {
     let rules = LimiterConfiguration(concurrency: 1, lease: .seconds(100), pollInterval: .seconds(1))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(5000)) == .granted)
@@ -131,7 +131,7 @@ import Testing
 
   // MARK: Returned starts
 
-  @Test func startsAreReturnedOnceAndOnlyIfNoneWasPermittedSince() {
+  @Test func `starts are returned once and only if none was permitted since`() {
     let limiter = Limiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1), burst: 2)))
     let before = limiter.state.rate
     #expect(limiter.acquire(request(1), at: reading(0)) == .granted)
@@ -147,7 +147,7 @@ import Testing
     #expect(!limiter.returnStarts(of: 3, to: between, at: reading(0)))
   }
 
-  @Test func someOfTheStartsOfAPermitAreReturned() {
+  @Test func `some of the starts of a permit are returned`() {
     let limiter = Limiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1), burst: 5)))
     var five = request(1)
     five.starts = 5
@@ -167,7 +167,7 @@ import Testing
     var end: Int64
   }
 
-  @Test func randomSequencesKeepBothLimits() throws {
+  @Test func `random sequences keep both limits`() throws {
     var generator = SeededGenerator()
     for _ in 0..<300 {
       let rules = LimiterConfiguration(
@@ -233,7 +233,7 @@ import Testing
 
   // MARK: Records
 
-  @Test func everyDamageOfARecordIsNoticed() throws {
+  @Test func `every damage of a record is noticed`() throws {
     let rules = LimiterConfiguration(concurrency: 1, rate: RateLimit(1, per: .seconds(1), burst: 2))
     var state = LimiterState(origin: 7)
     _ = state.acquire(request(1), by: rules, at: reading(1, origin: 7))

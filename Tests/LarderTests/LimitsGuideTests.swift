@@ -19,7 +19,7 @@ import Testing
     // snippet.end
   }
 
-  @Test func theCodeOfTheArticleWorks() async throws {
+  @Test func `the code of the article works`() async throws {
     let message = "Hello"
     // snippet.limits-2
     let limiter = try StoreLimiter(

@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func eachReadCallsTheClosure() async throws {
+  @Test func `each read calls the closure`() async throws {
     let loader = Loader()
     let store = LoadingStore<Int> { await loader.load($0) }
     #expect(try await store.value(forKey: "abc") == 3)
@@ -55,14 +55,14 @@ import Testing
     #expect(loader.keys.count == 3)
   }
 
-  @Test func aStoredNilDiffersFromAMissingKey() async throws {
+  @Test func `a stored nil differs from a missing key`() async throws {
     let store = LoadingStore<Int?> { key in key == "none" ? nil : .some(key == "nil" ? nil : 1) }
     #expect(try await store.values(forKeys: ["nil", "none", "a", "nil"]) == [.some(nil), nil, .some(1), .some(nil)])
     #expect(try await store.value(forKey: "nil") == .some(nil))
   }
 
   /// Twenty keys, of which three are loaded at the same time.
-  @Test func severalKeysAreLoadedWithinALimit() async throws {
+  @Test func `several keys are loaded within a limit`() async throws {
     let loader = Loader()
     let store = LoadingStore<Int>(concurrencyLimit: 3) { await loader.load($0, beside: 3) }
     let keys = (0..<20).map { StoreKey("key\($0)") } + ["none"]
@@ -78,7 +78,7 @@ import Testing
     #expect(serial.maximum == 1)
   }
 
-  @Test func errorsOfTheClosureAreWrapped() async throws {
+  @Test func `errors of the closure are wrapped`() async throws {
     let store = LoadingStore<Int>(name: "server") { key in
       switch key {
       case "slow":
@@ -98,7 +98,7 @@ import Testing
     #expect(await expectStoreError(.ioFailed) { try await store.value(forKey: "cancelled") }?.key == "cancelled")
   }
 
-  @Test func cancellationReachesTheClosure() async throws {
+  @Test func `cancellation reaches the closure`() async throws {
     let store = LoadingStore<Int> { key in
       // A library of requests ends a cancelled one with an error of its own.
       do { try await Task.sleep(for: .seconds(3600)) } catch { throw Failure() }
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// The failure of one key ends the loads of the others.
-  @Test func aFailureCancelsTheOtherLoads() async throws {
+  @Test func `a failure cancels the other loads`() async throws {
     let store = LoadingStore<Int> { key in
       if key == "b" { throw Failure() }
       try await Task.sleep(for: .seconds(3600))
@@ -122,7 +122,7 @@ import Testing
     #expect(await expectStoreError(.ioFailed) { try await store.values(forKeys: ["a", "b", "c"]) }?.key == "b")
   }
 
-  @Test func nothingCanBeWrittenOrListed() async throws {
+  @Test func `nothing can be written or listed`() async throws {
     let store = LoadingStore<Int> { $0.count }
     #expect(store.information.access == .readOnly && store.information.sharing == .betweenHosts)
     #expect(store.information.readsMayBeCopies == true)
@@ -137,7 +137,7 @@ import Testing
     try await store.synchronize()
   }
 
-  @Test func closingWaitsForReads() async throws {
+  @Test func `closing waits for reads`() async throws {
     let loader = Loader()
     let store = LoadingStore<Int> { await loader.load($0, beside: 2) }
     let read = Task { try await store.value(forKey: "abc") }

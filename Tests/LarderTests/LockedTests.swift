@@ -5,7 +5,7 @@ import Testing
 
 /// The lock of all modules, on threads that wait for each other and in asynchronous functions that change threads.
 @Suite struct LockedTests {
-  @Test func oneThreadAtATimeChangesTheValue() {
+  @Test func `one thread at a time changes the value`() {
     let count = Locked(0)
     DispatchQueue.concurrentPerform(iterations: 8) { _ in
       for _ in 0..<10_000 { count.withLock { $0 += 1 } }
@@ -13,7 +13,7 @@ import Testing
     #expect(count.withLock { $0 } == 80_000)
   }
 
-  @Test func aThrownErrorGivesUpTheLockAndKeepsTheChange() {
+  @Test func `a thrown error gives up the lock and keeps the change`() {
     struct Refused: Error {}
     let count = Locked(0)
     #expect(throws: Refused.self) {
@@ -25,7 +25,7 @@ import Testing
     #expect(count.withLockIfAvailable { $0 } == 7)
   }
 
-  @Test func aHeldLockIsNotAvailableToOtherThreads() async {
+  @Test func `a held lock is not available to other threads`() async {
     let count = Locked(1)
     let (isHeld, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     await withCheckedContinuation { continuation in
@@ -51,7 +51,7 @@ import Testing
     var number: Int
   }
 
-  @Test func theValueMayBeOneThatCannotBeCopied() {
+  @Test func `the value may be one that cannot be copied`() {
     let token = Locked(Token(number: 1))
     let replaced = token.withLock { token in
       let replaced = token.number
@@ -88,7 +88,7 @@ import Testing
     var count: Int { running.withLock { $0 } }
   }
 
-  @Test func anAsynchronousFunctionLocksOnTheThreadItRunsOn() async {
+  @Test func `an asynchronous function locks on the thread it runs on`() async {
     let changes = Changes()
     await withTaskGroup(of: Void.self) { group in
       for task in 0..<8 {

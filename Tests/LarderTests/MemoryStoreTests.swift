@@ -32,7 +32,7 @@ import Testing
 
   // MARK: Synchronous operations
 
-  @Test func itsOperationsAreSynchronous() throws {
+  @Test func `its operations are synchronous`() throws {
     let store = MemoryStore<Int>(name: "numbers")
     try store.apply([.set("b", 2), .set("a", 1), .set("c", 3), .remove("c"), .remove("missing")])
     #expect(try store.value(forKey: "a") == 1)
@@ -56,7 +56,7 @@ import Testing
 
   // MARK: Batches and updates
 
-  @Test func aBatchTakesEffectInSequence() throws {
+  @Test func `a batch takes effect in sequence`() throws {
     let store = MemoryStore<Int>()
     try store.apply([
       .set("a", 1), .set("a", 2), .remove("a"), .set("b", 1), .removeAll(.all), .set("c", 3), .set("c", 4),
@@ -66,7 +66,7 @@ import Testing
     #expect(try store.count(in: .all) == 1)
   }
 
-  @Test(arguments: [0, 512]) func aBatchWithAnInvalidKeyChangesNothing(_ count: Int) async throws {
+  @Test(arguments: [0, 512]) func `a batch with an invalid key changes nothing`(_ count: Int) async throws {
     let store = MemoryStore<Int>()
     let key = StoreKey(bytes: [UInt8](repeating: 0x61, count: count))
     try store.apply([.set("a", 1)])
@@ -77,7 +77,7 @@ import Testing
     #expect(try store.value(forKey: "a") == 1)
   }
 
-  @Test func anUpdateThatFailsChangesNothing() async throws {
+  @Test func `an update that fails changes nothing`() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("a", 1)])
     await #expect(throws: CancellationError.self) {
@@ -96,7 +96,7 @@ import Testing
     #expect(try await store.update([]) { slots in slots.count } == 0)
   }
 
-  @Test func concurrentUpdatesLoseNothing() async throws {
+  @Test func `concurrent updates lose nothing`() async throws {
     let store = MemoryStore<Int>()
     try await withThrowingTaskGroup { group in
       for _ in 0..<8 {
@@ -114,7 +114,7 @@ import Testing
     #expect(try store.values(forKeys: ["a", "b"]) == [4_000, -4_000])
   }
 
-  @Test func readersSeeAllOfABatchOrNothing() async throws {
+  @Test func `readers see all of a batch or nothing`() async throws {
     let store = MemoryStore<Int>()
     let keys = (0..<400).map { StoreKey(integer: $0) }
     try store.apply(ChangeBatch(keys.map { .set($0, 0) }))
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func returnedEntriesAreACopy() throws {
+  @Test func `returned entries are a copy`() throws {
     let store = MemoryStore<[Int]>()
     var value = [1, 2]
     try store.apply([.set("a", value)])
@@ -153,7 +153,7 @@ import Testing
 
   // MARK: Values that call the store
 
-  @Test(.timeLimit(.minutes(60))) func aValueMayCallTheStoreInItsDeinitializer() async throws {
+  @Test(.timeLimit(.minutes(60))) func `a value may call the store in its deinitializer`() async throws {
     let store = MemoryStore<Caller>()
     let calls = Counter()
     func batch(_ keys: StoreKey...) -> ChangeBatch<Caller> {
@@ -197,7 +197,7 @@ import Testing
 
   // MARK: Lifecycle and cancellation
 
-  @Test func aClosedStoreRefusesEverything() async throws {
+  @Test func `a closed store refuses everything`() async throws {
     let store = MemoryStore<Int>(name: "numbers")
     try store.apply([.set("a", 1)])
     store.close()
@@ -216,13 +216,13 @@ import Testing
     #expect(errors.allSatisfy { $0?.store == "numbers" })
   }
 
-  @Test func aNegativeLimitIsRefused() {
+  @Test func `a negative limit is refused`() {
     let store = MemoryStore<Int>()
     expectStoreError(.invalidArgument) { try store.entries(in: .all, limit: -1, order: .ascending) }
     expectStoreError(.invalidArgument) { try store.keys(in: .all, limit: .min, order: .descending) }
   }
 
-  @Test func aCancelledTaskWritesNothing() async throws {
+  @Test func `a cancelled task writes nothing`() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("a", 1)])
     await Task {
@@ -237,7 +237,7 @@ import Testing
     }.value
   }
 
-  @Test func aCancelledTaskLeavesTheEntries() async throws {
+  @Test func `a cancelled task leaves the entries`() async throws {
     let store = MemoryStore<Int>()
     try store.apply([.set("a", 1)])
     await Task {

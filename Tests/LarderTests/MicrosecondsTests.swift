@@ -2,7 +2,7 @@ import Larder
 import Testing
 
 @Suite struct MicrosecondsTests {
-  @Test func aDurationIsRoundedUp() {
+  @Test func `a duration is rounded up`() {
     #expect(Duration.seconds(1).wholeMicroseconds == 1_000_000)
     #expect(Duration.nanoseconds(1).wholeMicroseconds == 1)
     #expect(Duration.nanoseconds(1001).wholeMicroseconds == 2)
@@ -10,7 +10,7 @@ import Testing
     #expect(Duration.zero.wholeMicroseconds == 0)
   }
 
-  @Test func aDurationBeyondTheRangeIsClamped() {
+  @Test func `a duration beyond the range is clamped`() {
     for seconds in [Int64.max / 1_000_000 + 1, .max] {
       #expect(Duration.seconds(seconds).wholeMicroseconds == .max)
       #expect(Duration.seconds(-seconds).wholeMicroseconds == .min)

@@ -8,7 +8,7 @@ import Testing
   private let now: Int64 = 1_000_000_000
   private let interval: Int64 = 600_000_000
 
-  @Test func usesAreRememberedForALimitedNumberOfKeys() {
+  @Test func `uses are remembered for a limited number of keys`() {
     var recent = RecentUses(interval: .seconds(600))
     let limit = RecentUses.generationSize
     for number in 0..<(3 * limit) {
@@ -24,7 +24,7 @@ import Testing
     #expect(isDue)
   }
 
-  @Test func aBatchIsDueWhenItIsFullOrHasWaited() {
+  @Test func `a batch is due when it is full or has waited`() {
     var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
     let starts = (0..<OrderOfUse.batchSize).map { pending.note(StoreKey(integer: $0), at: now) }
     #expect(starts.firstIndex(of: true) == OrderOfUse.batchSize - 1)
@@ -40,14 +40,14 @@ import Testing
     #expect(pending.takeBatch(at: now + interval) == ["c", "d"])
   }
 
-  @Test func withoutADelayTheFirstDueUseStartsABatch() {
+  @Test func `without a delay the first due use starts a batch`() {
     var pending = PendingUses(interval: .seconds(600), delay: .zero)
     let starts = ["a", "b"].map { pending.note($0, persisted: 0, at: now) }
     #expect(starts == [true, false])
     #expect([pending.takeBatch(at: now), pending.takeBatch(at: now)] == [["a", "b"], []])
   }
 
-  @Test func theLastOfTwoUsesInABatchCounts() {
+  @Test func `the last of two uses in a batch counts`() {
     var pending = PendingUses(interval: .seconds(600), delay: .seconds(6000))
     for (number, key) in ["a", "b", "a"].enumerated() {
       _ = pending.note(StoreKey(key), at: now + Int64(number) * interval)
@@ -55,7 +55,7 @@ import Testing
     #expect(pending.takeBatch(at: now + interval, all: true) == ["b", "a"])
   }
 
-  @Test func aUseWithoutRoomIsDueAgain() {
+  @Test func `a use without room is due again`() {
     var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
     for number in 0..<PendingUses.pendingLimit { _ = pending.note(StoreKey(integer: number), at: now) }
     _ = pending.note("late", at: now)
@@ -65,7 +65,7 @@ import Testing
     #expect(pending.pending.last == "late")
   }
 
-  @Test func settlingWritesBatchesUntilOneFails() async {
+  @Test func `settling writes batches until one fails`() async {
     let order = OrderOfUse(interval: .seconds(600))
     let written = Locked<[Int]>([])
     @Sendable func write(_ keys: [StoreKey]) async -> Bool {
@@ -83,7 +83,7 @@ import Testing
     #expect(written.withLock { $0 } == [128, 128, 44])
   }
 
-  @Test func withoutADelayEverythingIsWritten() async {
+  @Test func `without a delay everything is written`() async {
     let order = OrderOfUse(interval: .seconds(600), collectingFor: .zero)
     for number in 0..<300 { _ = order.note(StoreKey(integer: number), persisted: 0, at: now) }
     let counts: [Int] = await withCheckedContinuation { continuation in
@@ -101,7 +101,7 @@ import Testing
   }
 
   /// A use that another task is about to write is written when the method returns.
-  @Test func settlingWaitsForWritesThatRun() async {
+  @Test func `settling waits for writes that run`() async {
     let order = OrderOfUse(interval: .seconds(600))
     let written = Locked<[StoreKey]>([])
     let (stream, go) = AsyncStream.makeStream(of: Void.self)
@@ -138,7 +138,7 @@ import Testing
     return (evicted, spared)
   }
 
-  @Test func usedEntriesAreSparedAsLongAsThereAreOthers() async throws {
+  @Test func `used entries are spared as long as there are others`() async throws {
     var result = try await walk(evicting: 2, used: ["a", "c"])
     #expect(result.evicted == ["b", "d"] && result.spared == ["a", "c"])
     result = try await walk(evicting: 5, used: ["a", "c"])
@@ -149,7 +149,7 @@ import Testing
     #expect(result.evicted == [] && result.spared == [])
   }
 
-  @Test func anEntryWithANewPlaceIsNoLongerSpared() async throws {
+  @Test func `an entry with a new place is no longer spared`() async throws {
     let order = OrderOfUse(interval: .seconds(600))
     _ = order.note("a", at: now)
     order.finish(placed: ["a"], at: now)
@@ -159,7 +159,7 @@ import Testing
     #expect(evicted == ["a"] && spared == [])
   }
 
-  @Test func theFirstUseAfterAPlaceIsDueAfterTheInterval() {
+  @Test func `the first use after a place is due after the interval`() {
     var recent = RecentUses(interval: .seconds(600))
     recent.settle("a", at: now)
     #expect(!recent.isRecent("a"))
@@ -173,7 +173,7 @@ import Testing
     #expect(isForgotten)
   }
 
-  @Test func placesAreRememberedForALimitedNumberOfKeys() {
+  @Test func `places are remembered for a limited number of keys`() {
     var recent = RecentUses(interval: .seconds(600))
     let limit = RecentUses.generationSize
     for number in 0...2 * limit { recent.settle(StoreKey(integer: number), at: now) }

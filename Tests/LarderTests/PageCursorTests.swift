@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct PageCursorTests {
-  @Test func textRoundTrips() throws {
+  @Test func `text round trips`() throws {
     var random = SeededGenerator()
     for count in Array(1...40) + [100, 510, 511] {
       for _ in 0..<5 {
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func theTextFormatIsFixed() throws {
+  @Test func `the text format is fixed`() throws {
     #expect(PageCursor(after: "a").text == "1a.YQ")
     #expect(PageCursor(after: "a", order: .descending).text == "1d.YQ")
     #expect(PageCursor(after: StoreKey(bytes: [0xFB, 0xFF, 0xFE])).text == "1a.-__-")
@@ -39,17 +39,17 @@ import Testing
     "1a.+//+", "1a.Y.Q", "1a.YQ\n", "1a.YQ\r\n", "1a.Y\nQ", "1a.YQ\u{0}", "1a.YQ%3D", "1a.Yé", "1a.YQ\u{301}",
     "1a.\u{301}YQ", "1a.\u{212A}Q", "１a.YQ", "1a.YQYQ\u{FEFF}", "1a.🐄", "null", "{}", "[]",
   ])
-  func anyOtherTextIsRefused(_ text: String) {
+  func `any other text is refused`(_ text: String) {
     let error = expectStoreError(.invalidArgument) { try PageCursor(text) }
     #expect(error?.operation == .page)
   }
 
-  @Test func aKeyThatIsTooLongIsRefused() {
+  @Test func `a key that is too long is refused`() {
     let text = PageCursor(after: StoreKey(bytes: [UInt8](repeating: 1, count: 512))).text
     expectStoreError(.invalidArgument) { try PageCursor(text) }
   }
 
-  @Test func changedTextsAreRefusedOrAreAnotherCursor() {
+  @Test func `changed texts are refused or are another cursor`() {
     var random = SeededGenerator()
     for _ in 0..<5_000 {
       let cursor = PageCursor(after: StoreKey(bytes: random.bytes(count: random.integer(in: 1...30))))
@@ -75,7 +75,7 @@ import Testing
     }
   }
 
-  @Test func isCodableAsItsText() throws {
+  @Test func `is Codable as its text`() throws {
     let cursor = PageCursor(after: "user:1", order: .descending)
     let json = try JSONEncoder().encode(["next": cursor])
     #expect(String(decoding: json, as: UTF8.self) == "{\"next\":\"\(cursor.text)\"}")

@@ -30,7 +30,7 @@ import Testing
     RateLimit(7, per: .seconds(1), burst: 3), RateLimit(3, per: .nanoseconds(10), burst: 1000),
     RateLimit(999_999_937, per: .seconds(3600), burst: 17),
   ])
-  func everyWindowHasAtMostTheBurstAndTheRate(_ limit: RateLimit) {
+  func `every window has at most the burst and the rate`(_ limit: RateLimit) {
     var generator = SeededGenerator("\(#function) \(limit)")
     let pace = max(1, limit.interval / .nanoseconds(1) / Double(limit.count))
     for _ in 0..<100 {
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func startsAreAvailableAfterTheWait() {
+  @Test func `starts are available after the wait`() {
     var generator = SeededGenerator()
     let limit = RateLimit(7, per: .seconds(1), burst: 4)
     var (state, time, waits): (RateLimitState, Int64, Int) = (RateLimitState(), 0, 0)
@@ -77,7 +77,7 @@ import Testing
     #expect(waits > 100)
   }
 
-  @Test func aFullRateIsReached() {
+  @Test func `a full rate is reached`() {
     let limit = RateLimit(100, per: .seconds(60), burst: 10)
     var (state, time, count): (RateLimitState, Int64, Int) = (RateLimitState(), 0, 0)
     while time <= 60_000_000_000 {
@@ -87,14 +87,14 @@ import Testing
     #expect(count == 110)
   }
 
-  @Test func moreThanTheBurstIsNeverAvailable() {
+  @Test func `more than the burst is never available`() {
     var state = RateLimitState()
     let limit = RateLimit(1, per: .seconds(1), burst: 3)
     let waits = [4, 3].map { state.take($0, by: limit, at: ClockReading(origin: 0, nanoseconds: 0)) }
     #expect(waits == [.seconds(1), .zero])
   }
 
-  @Test func aStoredTimeAtTheLimitsOfTheTypeIsBounded() {
+  @Test func `a stored time at the limits of the type is bounded`() {
     for fullAt in [Int64.min, .max] {
       for time in [Int64.min, 0, .max] {
         var state = RateLimitState(fullAt: fullAt)
@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func invalidLimitsAreNamed() {
+  @Test func `invalid limits are named`() {
     for limit in [
       RateLimit(0, per: .seconds(1)), RateLimit(1, per: .zero), RateLimit(1, per: .seconds(-1)),
       RateLimit(1, per: .seconds(1), burst: 0), RateLimit(1, per: .seconds(1), burst: 1_000_000_001),

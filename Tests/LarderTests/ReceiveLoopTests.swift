@@ -40,7 +40,7 @@ import Testing
 
   // MARK: Items
 
-  @Test func leasesTheRestWhileThereIsMore() async throws {
+  @Test func `leases the rest while there is more`() async throws {
     let queue = ScriptedQueue([
       Self.lease(Self.item(1), Self.item(2), hasMore: true), Self.lease(Self.item(3), hasMore: true),
       Self.lease(Self.item(4)),
@@ -49,30 +49,30 @@ import Testing
     #expect(queue.calls == [.lease(9, isFirst: true), .lease(7, isFirst: false), .lease(6, isFirst: false)])
   }
 
-  @Test func stopsAtTheNumberThatIsWanted() async throws {
+  @Test func `stops at the number that is wanted`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.item(1), hasMore: true), Self.lease(Self.item(2), hasMore: true)])
     #expect(try await values(queue, max: 2) == [1, 2])
   }
 
-  @Test func aSuspectItemEndsTheCall() async throws {
+  @Test func `a suspect item ends the call`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.item(1, isSuspect: true), hasMore: true)])
     #expect(try await values(queue, max: 9) == [1])
   }
 
   // MARK: Errors of the store
 
-  @Test func theItemsBeforeAnErrorAreReturned() async throws {
+  @Test func `the items before an error are returned`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.item(1), hasMore: true), .failure(Self.outage)])
     #expect(try await values(queue, max: 9) == [1])
   }
 
-  @Test func anErrorAfterFailuresOnlyEndsTheirLeases() async throws {
+  @Test func `an error after failures only ends their leases`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.failure(1, .damaged)), .failure(Self.outage)])
     await expectStoreError(.ioFailed) { try await values(queue, max: 9) }
     #expect(queue.calls.last == .end([1], .damaged, delay: .seconds(60)))
   }
 
-  @Test func itemsAreReturnedAlthoughLeasesCannotBeEnded() async throws {
+  @Test func `items are returned although leases cannot be ended`() async throws {
     let queue = ScriptedQueue(
       [Self.lease(Self.item(1), Self.failure(2, .damaged)), Self.lease()], endingFails: true)
     #expect(try await values(queue, max: 9) == [1])
@@ -82,20 +82,20 @@ import Testing
 
   // MARK: Items that cannot be decoded
 
-  @Test func aDamagedItemIsReplacedByTheNext() async throws {
+  @Test func `a damaged item is replaced by the next`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.failure(1, .damaged)), Self.lease(Self.item(2)), Self.lease()])
     #expect(try await values(queue, max: 1) == [2])
     #expect(queue.calls.last == .end([1], .damaged, delay: .seconds(60)))
   }
 
-  @Test func anUndecodableItemWaitsForItsRetryOnceOthersWereDecoded() async throws {
+  @Test func `an undecodable item waits for its retry once others were decoded`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.item(1), Self.failure(2, .undecodable, attempt: 3)), Self.lease()])
     #expect(try await values(queue, max: 9) == [1])
     // 10 s, doubled for each attempt after the first one.
     #expect(queue.calls.last == .end([2], .undecodable, delay: .seconds(40)))
   }
 
-  @Test func aProgramThatDecodesNothingStopsAndCountsNoDelivery() async throws {
+  @Test func `a program that decodes nothing stops and counts no delivery`() async throws {
     let queue = ScriptedQueue([
       Self.lease(Self.failure(1, .undecodable), hasMore: true),
       Self.lease(Self.failure(2, .undecodable), hasMore: true),
@@ -105,13 +105,13 @@ import Testing
     #expect(queue.calls.last == .end([1, 2, 3], .refused, delay: .seconds(10)))
   }
 
-  @Test func aRefusedItemIsHeldBackEvenIfThePolicyHasNoDelay() async throws {
+  @Test func `a refused item is held back even if the policy has no delay`() async throws {
     let queue = ScriptedQueue([Self.lease(Self.failure(1, .undecodable)), Self.lease()], retryBase: .zero)
     await expectStoreError(.corrupted) { try await values(queue, max: 9) }
     #expect(queue.calls.last == .end([1], .refused, delay: .seconds(1)))
   }
 
-  @Test func aMissingKeyReleasesAllItemsOfTheCall() async throws {
+  @Test func `a missing key releases all items of the call`() async throws {
     let queue = ScriptedQueue([
       Self.lease(Self.item(1), Self.failure(2, .damaged), hasMore: true), Self.lease(Self.failure(3, .deferred)),
     ])
@@ -120,7 +120,7 @@ import Testing
     #expect(queue.decodingRecord.deferred == [3])
   }
 
-  @Test func damagedItemsOfOneCallAreLimited() async throws {
+  @Test func `damaged items of one call are limited`() async throws {
     let readings = (1...1_000).map { Self.failure($0, .damaged) }
     let queue = ScriptedQueue([.success(LeasedDeliveries(readings: readings, hasMore: true))])
     #expect(try await values(queue, max: 9) == [])
@@ -129,7 +129,7 @@ import Testing
 
   // MARK: Waiting consumers
 
-  @Test func aWaitingConsumerGetsTheErrorOfOneItem() async throws {
+  @Test func `a waiting consumer gets the error of one item`() async throws {
     let queue = ScriptedQueue([])
     #expect(try await queue.result(of: Self.item(1), .seconds(60)).get().value == 1)
     await expectStoreError(.corrupted) { try await queue.result(of: Self.failure(2, .undecodable), .seconds(60)).get() }
@@ -138,7 +138,7 @@ import Testing
     #expect(queue.calls.last == .release([3], countsAsAttempt: false))
   }
 
-  @Test func aWaitingConsumerThatDecodesNothingStopsAtTheThirdItem() async throws {
+  @Test func `a waiting consumer that decodes nothing stops at the third item`() async throws {
     let queue = ScriptedQueue([])
     for number in 1...2 {
       let result = try await queue.result(of: Self.failure(number, .undecodable), .seconds(60))
@@ -152,7 +152,7 @@ import Testing
 
   // MARK: The record
 
-  @Test func aDeferredItemThatIsDecodedMakesAllItemsDue() {
+  @Test func `a deferred item that is decoded makes all items due`() {
     let record = DecodingRecord()
     record.note(Self.failure(1, .deferred))
     record.note(Self.failure(2, .deferred))
@@ -163,7 +163,7 @@ import Testing
     #expect(record.deferred == [])
   }
 
-  @Test func everyThirdFailureStopsUntilAnItemIsDecoded() {
+  @Test func `every third failure stops until an item is decoded`() {
     let record = DecodingRecord()
     #expect((0..<6).map { _ in record.noteFailure() } == [false, false, true, false, false, true])
     record.note(Self.item(1))

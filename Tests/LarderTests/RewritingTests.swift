@@ -51,7 +51,7 @@ import Testing
       ChangeBatch((0..<count).map { .set(StoreKey(integer: $0), StoreKey(integer: $0).bytes) }))
   }
 
-  @Test func allValuesAreEncryptedWithThePrimaryKey() async throws {
+  @Test func `all values are encrypted with the primary key`() async throws {
     try await fill(600)
     let new = store(primary: 2, keys: [1, 2])
     try await new.setValue([7], forKey: StoreKey(integer: 7))
@@ -70,7 +70,7 @@ import Testing
     #expect(try stored() == after)
   }
 
-  @Test func aWalkContinuesAfterACursor() async throws {
+  @Test func `a walk continues after a cursor`() async throws {
     struct Stop: Error {}
     try await fill(30)
     let new = store(primary: 2, keys: [1, 2])
@@ -92,7 +92,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await new.reencrypt(batchSize: 0) }
   }
 
-  @Test func entriesThatCannotBeReadStayAndAreCounted() async throws {
+  @Test func `entries that cannot be read stay and are counted`() async throws {
     try await fill(20)
     try await store(primary: 9, keys: []).apply([.set(StoreKey(integer: 3), [3]), .set(StoreKey(integer: 19), [19])])
     try await bytes.setValue([1], forKey: StoreKey(bytes: Array("v/".utf8) + StoreKey(integer: 5).bytes))
@@ -106,7 +106,7 @@ import Testing
     #expect(after.count { $0[0] == 2 } == 17)
   }
 
-  @Test func writersBesideTheWalkLoseNothing() async throws {
+  @Test func `writers beside the walk lose nothing`() async throws {
     try await fill(300)
     let new = store(primary: 2, keys: [1, 2])
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -151,7 +151,7 @@ import Testing
   }
 
   @Test(arguments: [[], [0..<1], [10..<20], [0..<10, 12..<40], [95..<100], [0..<100], [30..<31, 31..<32, 99..<100]])
-  func aWalkContinuesAfterKeysThatCannotBeRead(_ gaps: [Range<Int>]) async throws {
+  func `a walk continues after keys that cannot be read`(_ gaps: [Range<Int>]) async throws {
     let memory = MemoryStore<Int>()
     try memory.apply(ChangeBatch((0..<100).map { .set(StoreKey(integer: $0), $0) }))
     let outcome = try await GapStore(base: memory, gaps: gaps).migrateAll(batchSize: 8)
@@ -159,7 +159,7 @@ import Testing
     #expect(outcome.failureCount == gaps.count && outcome.failures.map(\.code) == gaps.map { _ in .corrupted })
   }
 
-  @Test func anErrorThatNamesNoKeysEndsAWalk() async throws {
+  @Test func `an error that names no keys ends a walk`() async throws {
     struct ClosedStore: PassingStore {
       let base: MemoryStore<Int>
       func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {

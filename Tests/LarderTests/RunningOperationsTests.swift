@@ -10,7 +10,7 @@ import Testing
     func add(_ difference: Int) { number.withLock { $0 += difference } }
   }
 
-  @Test func closingWaitsForTheRunningOperationsAndRefusesOthers() async {
+  @Test func `closing waits for the running operations and refuses others`() async {
     let operations = RunningOperations()
     #expect(operations.begin() && operations.begin() && !operations.isClosing)
     let isClosed = Count()
@@ -33,7 +33,7 @@ import Testing
     await operations.close()
   }
 
-  @Test func noOperationRunsAfterClosing() async {
+  @Test func `no operation runs after closing`() async {
     for _ in 0..<500 {
       let operations = RunningOperations()
       let running = Count()

@@ -49,7 +49,7 @@ import Testing
   }
 
   @Test(arguments: Content.allCases, ScanOrder.allCases)
-  func visitsEveryKeyOnce(_ content: Content, _ order: ScanOrder) async throws {
+  func `visits every key once`(_ content: Content, _ order: ScanOrder) async throws {
     for count in [0, 1, 255, 256, 257, 511, 512, 513, 1_000] {
       let store = ProbedStore<Int>()
       try store.fill(0..<count)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: Content.allCases, ScanOrder.allCases)
-  func staysWithinItsRange(_ content: Content, _ order: ScanOrder) async throws {
+  func `stays within its range`(_ content: Content, _ order: ScanOrder) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<1_000)
     for (lower, upper) in [(100, 900), (0, 256), (256, 512), (999, 1_000), (500, 500), (600, 400)] {
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Content.allCases) func canBeWalkedAgain(_ content: Content) async throws {
+  @Test(arguments: Content.allCases) func `can be walked again`(_ content: Content) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<300)
     let walk = content.sequence(of: store)
@@ -108,7 +108,7 @@ import Testing
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test(arguments: Content.allCases) func endsIfTheRestIsRemoved(_ content: Content) async throws {
+  @Test(arguments: Content.allCases) func `ends if the rest is removed`(_ content: Content) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     let next = content.iterator(of: store)
@@ -119,7 +119,7 @@ import Testing
     #expect(try await next() == nil)
   }
 
-  @Test(arguments: Content.allCases) func stoppingEarlyReadsNoFurther(_ content: Content) async throws {
+  @Test(arguments: Content.allCases) func `stopping early reads no further`(_ content: Content) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<1_000)
     var seen = 0
@@ -130,7 +130,7 @@ import Testing
     #expect(store.operations.count == 2)
   }
 
-  @Test(arguments: Content.allCases) func anErrorEndsTheWalk(_ content: Content) async throws {
+  @Test(arguments: Content.allCases) func `an error ends the walk`(_ content: Content) async throws {
     let store = ProbedStore<Int> { _, index in
       if index == 1 { throw StoreError(.ioFailed, during: content.operation, message: "the disk is gone") }
     }
@@ -143,7 +143,7 @@ import Testing
   }
 
   @Test(arguments: Content.allCases)
-  func aCancelledTaskReceivesOnlyWhatWasRead(_ content: Content) async throws {
+  func `a cancelled task receives only what was read`(_ content: Content) async throws {
     let store = ProbedStore<Int>()
     try store.fill(0..<600)
     let seen = await Task {
@@ -163,7 +163,7 @@ import Testing
     #expect(store.operations.count == 1)
   }
 
-  @Test func worksOnAnExistential() async throws {
+  @Test func `works on an existential`() async throws {
     let base = MemoryStore<Int>()
     let store: any DataStore<Int> = base
     for number in 0..<300 { try await store.setValue(number, forKey: StoreKey(integer: number)) }
@@ -179,7 +179,7 @@ import Testing
     #expect(try await store.count() == 0)
   }
 
-  @Test(arguments: Content.allCases) func aClosedStoreThrows(_ content: Content) async throws {
+  @Test(arguments: Content.allCases) func `a closed store throws`(_ content: Content) async throws {
     let store = ProbedStore<Int>()
     store.base.close()
     await expectStoreError(.closed) { try await content.values(of: store) }

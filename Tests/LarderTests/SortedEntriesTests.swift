@@ -87,7 +87,7 @@ import Testing
     }
   }
 
-  @Test func everyRangeOverSomeChunksCanBeRemoved() {
+  @Test func `every range over some chunks can be removed`() {
     // 640 entries in chunks of 64 to 128. Removals have their bounds at or next to every edge.
     var random = SeededGenerator()
     let full = (0..<640).shuffled(using: &random).reduce(into: SortedEntries<Int>()) { map, number in
@@ -117,7 +117,7 @@ import Testing
     }
   }
 
-  @Test func aCopyStaysUnchanged() {
+  @Test func `a copy stays unchanged`() {
     var random = SeededGenerator()
     var pair = Pair()
     var copies: [Pair] = []
@@ -176,7 +176,7 @@ import Testing
     #expect(map.keys(in: .all, limit: 1, order: .descending).isEmpty)
   }
 
-  @Test func anEmptyMapAnswers() {
+  @Test func `an empty map answers`() {
     var map = SortedEntries<Int>()
     #expect(map["a"] == nil)
     #expect(!map.contains("a"))
@@ -192,7 +192,7 @@ import Testing
     #expect(map.count == 0)
   }
 
-  @Test func boundsOutsideOfAllKeysAreValid() {
+  @Test func `bounds outside of all keys are valid`() {
     var map = SortedEntries<Int>()
     for number in 0..<300 {
       _ = map.setValue(number, forKey: StoreKey("k\(number)"))
@@ -206,7 +206,7 @@ import Testing
     #expect(map.keys(in: StoreKey("k99")..., limit: .max, order: .descending) == ["k99"])
   }
 
-  @Test func forEachRethrows() {
+  @Test func `for each rethrows`() {
     var map = SortedEntries<Int>()
     for number in 0..<300 { _ = map.setValue(number, forKey: SortedEntriesTests.key(number)) }
     for order in ScanOrder.allCases {
@@ -221,7 +221,7 @@ import Testing
     }
   }
 
-  @Test func aBatchReturnsEveryDisplacedEntry() {
+  @Test func `a batch returns every displaced entry`() {
     var map = SortedEntries<String>()
     var displaced: [String] = []
     let changes: [BatchChange<String>] = [

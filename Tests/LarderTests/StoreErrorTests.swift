@@ -7,7 +7,7 @@ import Testing
     .notPermitted, .notFound, .unsupported, .unrecognizedFormat, .versionMismatch, .timedOut,
   ]
 
-  @Test func isCaughtByItsCode() {
+  @Test func `is caught by its code`() {
     func name(of error: any Error) -> String {
       do {
         throw error
@@ -27,7 +27,7 @@ import Testing
     #expect(name(of: CancellationError()) == "foreign")
   }
 
-  @Test func codesAreAnOpenSetOfDistinctNames() {
+  @Test func `codes are an open set of distinct names`() {
     #expect(Set(StoreErrorTests.codes).count == StoreErrorTests.codes.count)
     let code = StoreError.Code(rawValue: "quotaOfMine")
     #expect(!StoreErrorTests.codes.contains(code))
@@ -36,7 +36,7 @@ import Testing
     #expect(StoreErrorTests.codes.map(\.description) == StoreErrorTests.codes.map(\.rawValue))
   }
 
-  @Test func defaultsToNoChangeAndNoRetry() {
+  @Test func `defaults to no change and no retry`() {
     let error = StoreError(.full, during: .apply, message: "no room")
     #expect(error.outcome == .nothingChanged)
     #expect(!error.isRetryable)
@@ -45,7 +45,7 @@ import Testing
     #expect(error.underlying == nil)
   }
 
-  @Test func showsNoKeyByDefault() {
+  @Test func `shows no key by default`() {
     let error = StoreError(
       .corrupted, during: .value, store: "users", key: "ada@example.org", message: "the value cannot be decoded",
       underlying: CancellationError(), outcome: .unknown)
@@ -59,13 +59,13 @@ import Testing
     #expect(error.detailedDescription.contains(#"(key "ada@example.org")"#))
   }
 
-  @Test func aKeyThatIsNotTextIsShownAsBytes() {
+  @Test func `a key that is not text is shown as bytes`() {
     let error = StoreError(.corrupted, during: .value, key: StoreKey(bytes: [0x80, 0xC0]), message: "damaged")
     #expect(error.detailedDescription == "corrupted: value: damaged (key 0x80c0)")
     #expect(error.description == "corrupted: value: damaged (key <redacted>)")
   }
 
-  @Test func theUnderlyingErrorIsHiddenTheSameWay() {
+  @Test func `the underlying error is hidden the same way`() {
     let inner = StoreError(.ioFailed, during: .value, store: "file", key: "ada@example.org", message: "no such sector")
     let outer = StoreError(.corrupted, during: .value, store: "users", message: "damaged", underlying: inner)
     #expect(!outer.description.contains("ada"))

@@ -7,7 +7,7 @@ import Testing
 
   private static func key(_ count: Int) -> StoreKey { StoreKey(bytes: [UInt8](repeating: 0x61, count: count)) }
 
-  @Test(arguments: [1, 2, 23, 24, 510, 511]) func acceptsKeysWithinTheLimit(_ count: Int) throws {
+  @Test(arguments: [1, 2, 23, 24, 510, 511]) func `accepts keys within the limit`(_ count: Int) throws {
     let key = StoreInformationTests.key(count)
     try information.check(key, for: .value)
     try information.check([key, "a"], for: .values)
@@ -15,7 +15,7 @@ import Testing
     try information.check(updateOf: [key, "b"])
   }
 
-  @Test(arguments: [0, 512, 513, 100_000]) func refusesKeysBeyondTheLimit(_ count: Int) {
+  @Test(arguments: [0, 512, 513, 100_000]) func `refuses keys beyond the limit`(_ count: Int) {
     let key = StoreInformationTests.key(count)
     let errors = [
       expectStoreError(.invalidKey) { try information.check(key, for: .value) },
@@ -29,12 +29,12 @@ import Testing
     #expect(errors.allSatisfy { $0?.description.contains("aaa") == false })
   }
 
-  @Test func theBoundsOfARangeMayBeAnyBytes() throws {
+  @Test func `the bounds of a range may be any bytes`() throws {
     let long = StoreInformationTests.key(600)
     try information.check([.removeAll(KeyRange(from: "", upTo: long)), .removeAll(.all)] as ChangeBatch<Int>)
   }
 
-  @Test func refusesANegativeLimit() throws {
+  @Test func `refuses a negative limit`() throws {
     try information.check(limit: 0, for: .entries)
     try information.check(limit: .max, for: .entries)
     let error = expectStoreError(.invalidArgument) { try information.check(limit: -1, for: .keys) }
@@ -42,7 +42,7 @@ import Testing
     expectStoreError(.invalidArgument) { try information.check(limit: .min, for: .keys) }
   }
 
-  @Test func refusesDuplicateKeysInAnUpdate() throws {
+  @Test func `refuses duplicate keys in an update`() throws {
     try information.check(updateOf: [])
     let error = expectStoreError(.invalidArgument) { try information.check(updateOf: ["a", "b", "a"]) }
     #expect(error?.key == "a")
@@ -52,14 +52,14 @@ import Testing
     expectStoreError(.invalidKey) { try information.check(updateOf: ["a", "a", ""]) }
   }
 
-  @Test func aClosedStoreThrows() {
+  @Test func `a closed store throws`() {
     let error = information.closedError(for: .count)
     #expect(error.code == .closed)
     #expect(error.operation == .count)
     #expect(error.store == "users")
   }
 
-  @Test func durabilityDecidesTheAcknowledgement() {
+  @Test func `durability decides the acknowledgement`() {
     #expect(Durability.File.allCases.map { Durability($0) } == [.synced, .buffered])
   }
 }

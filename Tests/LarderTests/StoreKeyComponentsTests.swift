@@ -51,7 +51,7 @@ import Testing
     #expect(try StoreKey(bytes: bytes).components() == components)
   }
 
-  @Test(arguments: 1...15) func integersAreTestedAroundEachByteLength(_ bytes: Int) throws {
+  @Test(arguments: 1...15) func `integers are tested around each byte length`(_ bytes: Int) throws {
     let power = Int128(1) << (8 * bytes)
     let integers = [-power - 1, -power, -power + 1, power - 1, power, power + 1]
     let keys = integers.map { StoreKey(components: $0) }
@@ -67,7 +67,7 @@ import Testing
   // MARK: Bounds
 
   /// Every range that can be written with components has possible bounds.
-  @Test func boundsOfComponentsAreRecognized() {
+  @Test func `bounds of components are recognized`() {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "bounds of components")
     let last = UUID(uuid: (255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255))
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test(arguments: ["swift", "2026-11-23", "user/7", "é", "A", "~", "10", "\u{7}", "-"])
-  func textIsNoBoundOfComponents(_ text: String) {
+  func `text is no bound of components`(_ text: String) {
     #expect(!StoreKey(text).isBoundOfComponents)
   }
 
@@ -185,7 +185,7 @@ import Testing
     }
   }
 
-  @Test func randomTuplesRoundTrip() throws {
+  @Test func `random tuples round trip`() throws {
     var random = SeededGenerator()
     for _ in 0..<5_000 {
       let tuple = StoreKeyComponentsTests.tuple(&random)
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func keysSortAsTheirComponents() {
+  @Test func `keys sort as their components`() {
     var random = SeededGenerator()
     for _ in 0..<20_000 {
       let left = StoreKeyComponentsTests.tuple(&random)
@@ -219,7 +219,7 @@ import Testing
     }
   }
 
-  @Test func nansKeepTheirBits() throws {
+  @Test func `nans keep their bits`() throws {
     for bits: UInt64 in [0x7FF8_0000_0000_0000, 0xFFF8_0000_0000_0000, 0x7FF0_0000_0000_0001, 0xFFFF_FFFF_FFFF_FFFF] {
       let decoded = try StoreKey(components: Double(bitPattern: bits)).components()
       #expect(decoded.first?.double?.bitPattern == bits)
@@ -232,7 +232,7 @@ import Testing
     #expect(StoreKey(components: Double.infinity) < StoreKey(components: Double.nan))
   }
 
-  @Test func equalComponentsMayMakeTwoKeys() {
+  @Test func `equal components may make two keys`() {
     for (left, right) in [
       (.string("\u{E9}"), .string("e\u{301}")), (.double(-0.0), .double(0)), (.float(-0.0), .float(0)),
     ]
@@ -245,7 +245,7 @@ import Testing
 
   // MARK: Bad input
 
-  @Test func everyTruncationIsRefusedOrIsAShorterTuple() {
+  @Test func `every truncation is refused or is a shorter tuple`() {
     var random = SeededGenerator()
     for _ in 0..<500 {
       let tuple = StoreKeyComponentsTests.tuple(&random)
@@ -270,7 +270,7 @@ import Testing
       [.integer(.min)],
       [.float(1)], [.double(1)], [.uuid(UUID())], [.nested([.nested([.string("a\0b")])])],
     ] as [[KeyComponent]])
-  func truncatedComponentsAreRefused(_ components: [KeyComponent]) {
+  func `truncated components are refused`(_ components: [KeyComponent]) {
     let bytes = StoreKey(components: components).bytes
     for length in 1..<bytes.count {
       let key = StoreKey(bytes: bytes.prefix(length))
@@ -280,7 +280,7 @@ import Testing
     }
   }
 
-  @Test func arbitraryBytesAreRefusedOrRoundTrip() {
+  @Test func `arbitrary bytes are refused or round trip`() {
     var random = SeededGenerator()
     let codes: [UInt8] = [
       0x00, 0x01, 0x02, 0x05, 0x0B, 0x0C, 0x13, 0x14, 0x15, 0x1C, 0x1D, 0x20, 0x21, 0x26, 0x30, 0xFF,
@@ -316,7 +316,7 @@ import Testing
       [0x0B, 0xFF], [0x0B, 0xFE, 0xFE], [0x0B, 0xF7, 0, 0, 0, 0, 0, 0, 0, 0],
       [0x0B, 0xF6, 0xFF, 0, 0, 0, 0, 0, 0, 0, 0],
     ] as [[UInt8]])
-  func anIntegerNotInItsShortestFormIsRefused(_ bytes: [UInt8]) {
+  func `an integer not in its shortest form is refused`(_ bytes: [UInt8]) {
     expectStoreError(.invalidKey) { try StoreKey(bytes: bytes).components() }
   }
 
@@ -328,25 +328,25 @@ import Testing
       [0x0B, 0xEE, 0xFE] + [UInt8](repeating: 0, count: 16),
       [0x1D, 0xFF] + [UInt8](repeating: 1, count: 255),
     ] as [[UInt8]])
-  func anIntegerBeyond128BitsIsRefused(_ bytes: [UInt8]) {
+  func `an integer beyond 128 bits is refused`(_ bytes: [UInt8]) {
     expectStoreError(.invalidKey) { try StoreKey(bytes: bytes).components() }
   }
 
-  @Test func everyOtherTypeCodeIsRefused() {
+  @Test func `every other type code is refused`() {
     let known: Set<UInt8> = [0x00, 0x01, 0x02, 0x05, 0x20, 0x21, 0x26, 0x27, 0x30]
     for code in UInt8.min...UInt8.max where !known.contains(code) && !(0x0B...0x1D).contains(code) {
       expectStoreError(.invalidKey) { try StoreKey(bytes: [code] + [UInt8](repeating: 1, count: 20)).components() }
     }
   }
 
-  @Test func textThatIsNotUTF8IsRefused() {
+  @Test func `text that is not UTF8 is refused`() {
     for content: [UInt8] in [[0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xC3]] {
       expectStoreError(.invalidKey) { try StoreKey(bytes: [0x02] + content + [0x00]).components() }
       #expect(throws: Never.self) { try StoreKey(bytes: [0x01] + content + [0x00]).components() }
     }
   }
 
-  @Test func deepNestingIsReadOrRefused() throws {
+  @Test func `deep nesting is read or refused`() throws {
     // As deep as a key can hold, with as many levels opened but not closed.
     let deep = [UInt8](repeating: 0x05, count: 255) + [UInt8](repeating: 0x00, count: 255)
     let key = StoreKey(bytes: deep)
@@ -354,14 +354,14 @@ import Testing
     expectStoreError(.invalidKey) { try StoreKey(bytes: [UInt8](repeating: 0x05, count: 511)).components() }
   }
 
-  @Test func aKeyThatIsTooLongIsRefused() throws {
+  @Test func `a key that is too long is refused`() throws {
     let longest = StoreKey(components: String(repeating: "a", count: 509))
     #expect(longest.count == StoreKey.maximumLength)
     #expect(try longest.components().first?.string?.utf8.count == 509)
     expectStoreError(.invalidKey) { try StoreKey(components: String(repeating: "a", count: 510)).components() }
   }
 
-  @Test func plainKeysAreNotComponents() {
+  @Test func `plain keys are not components`() {
     for key: StoreKey in ["txn", "user:1", "a", "\u{FF}"] {
       expectStoreError(.invalidKey) { try key.components() }
     }
@@ -375,7 +375,7 @@ import Testing
     var keyComponent: KeyComponent { .integer(Int128(number)) }
   }
 
-  @Test func acceptsSwiftValues() throws {
+  @Test func `accepts Swift values`() throws {
     let uuid = UUID()
     let missing: Int? = nil
     let there: String? = "x"
@@ -397,7 +397,7 @@ import Testing
       ])
   }
 
-  @Test func aDateIsExact() throws {
+  @Test func `a date is exact`() throws {
     var random = SeededGenerator()
     var dates: [Date] = [.distantPast, .distantFuture, Date(timeIntervalSinceReferenceDate: 0), Date()]
     dates += (0..<500).map { _ in
@@ -409,7 +409,7 @@ import Testing
     #expect(dates.sorted().map { StoreKey(components: $0) } == dates.map { StoreKey(components: $0) }.sorted())
   }
 
-  @Test func accessorsReturnOnlyTheirCase() {
+  @Test func `accessors return only their case`() {
     let uuid = UUID()
     let components: [KeyComponent] = [
       .null, .bytes([1]), .string("a"), .nested([.null]), .integer(1), .float(1), .double(1), .boolean(true),
@@ -428,7 +428,7 @@ import Testing
 
   // MARK: Ranges
 
-  @Test func aPrefixContainsExactlyTheKeysWithItsComponents() {
+  @Test func `a prefix contains exactly the keys with its components`() {
     let range = KeyRange.prefix(components: "a")
     #expect(range.contains(StoreKey(components: "a")))
     #expect(range.contains(StoreKey(components: "a", 1)))
@@ -446,7 +446,7 @@ import Testing
     #expect(KeyRange.prefix(components: []) == .all)
   }
 
-  @Test func aPrefixOfRandomTuplesContainsTheRightKeys() {
+  @Test func `a prefix of random tuples contains the right keys`() {
     var random = SeededGenerator()
     for _ in 0..<10_000 {
       let tuple = StoreKeyComponentsTests.tuple(&random)

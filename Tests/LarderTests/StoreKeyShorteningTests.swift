@@ -7,7 +7,7 @@ import Testing
   /// The bytes of a mark and of a digest in hexadecimal.
   private let endLength = 65
 
-  @Test func aShortTextIsItsOwnKey() {
+  @Test func `a short text is its own key`() {
     for text in ["", "a", "https://example.com/", "é~", String(repeating: "a", count: 511)] {
       #expect(StoreKey(shortening: text) == StoreKey(text))
     }
@@ -15,7 +15,7 @@ import Testing
   }
 
   /// The digest is that of Python's `hashlib`.
-  @Test func aLongTextKeepsItsBeginningAndEndsInItsDigest() {
+  @Test func `a long text keeps its beginning and ends in its digest`() {
     let url = "https://example.com/search?q=" + String(repeating: "larder+", count: 80)
     let key = StoreKey(shortening: url)
     #expect(key.count == StoreKey.maximumLength)
@@ -23,14 +23,14 @@ import Testing
     #expect(KeyRange.prefix("https://example.com/").contains(key))
   }
 
-  @Test func oneByteTooManyIsShortened() {
+  @Test func `one byte too many is shortened`() {
     let text = String(repeating: "a", count: 512)
     #expect(StoreKey(shortening: text).count == 511)
     #expect(StoreKey(shortening: text) != StoreKey(shortening: text + "a"))
     #expect(StoreKey(shortening: text).string?.hasPrefix(String(repeating: "a", count: 446) + "~") == true)
   }
 
-  @Test func theBeginningEndsBetweenTwoScalars() {
+  @Test func `the beginning ends between two scalars`() {
     for (text, length) in [("é", 2), ("€", 3), ("🐄", 4), ("a", 1)] {
       for offset in 0..<4 {
         let long = String(repeating: "x", count: offset) + String(repeating: text, count: 600)
@@ -44,7 +44,7 @@ import Testing
     #expect(StoreKey(shortening: marks).string?.unicodeScalars.first == "e")
   }
 
-  @Test func aTextThatLooksLikeAShortenedKeyHasAnotherKey() throws {
+  @Test func `a text that looks like a shortened key has another key`() throws {
     let long = String(repeating: "a", count: 600)
     let key = StoreKey(shortening: long)
     let lookalike = try #require(key.string)
@@ -62,7 +62,7 @@ import Testing
     }
   }
 
-  @Test func differentTextsHaveDifferentKeysWhateverTheLimits() {
+  @Test func `different texts have different keys whatever the limits`() {
     var random = SeededGenerator()
     var texts: Set<String> = []
     for _ in 0..<300 {
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  @Test func aViewWithAPrefixHasALowerLimit() async throws {
+  @Test func `a view with a prefix has a lower limit`() async throws {
     let pages = MemoryStore<[UInt8]>().typed(String.self, prefix: "page/", codec: .json())
     let url = "https://example.com/" + String(repeating: "a", count: 490)
     await expectStoreError(.invalidKey) { try await pages.setValue("a", forKey: StoreKey(shortening: url)) }
@@ -96,7 +96,9 @@ import Testing
     #expect(key.count == 506)
   }
 
-  @Test(arguments: [64, 1, 0, -1, Int.min]) func aLimitWithoutRoomForADigestGivesAKeyOfTheDigestOnly(_ limit: Int) {
+  @Test(arguments: [64, 1, 0, -1, Int.min]) func `a limit without room for a digest gives a key of the digest only`(
+    _ limit: Int
+  ) {
     let text = String(repeating: "a", count: 80)
     let key = StoreKey(shortening: text, limit: limit)
     #expect(key.count == endLength)

@@ -23,7 +23,7 @@ import Testing
 
   // MARK: Order and identity
 
-  @Test func ordersByItsBytes() {
+  @Test func `orders by its bytes`() {
     var random = SeededGenerator()
     let samples = StoreKeyTests.samples(&random, rounds: 2)
     let keys = samples.map { StoreKey(bytes: $0) }
@@ -42,7 +42,7 @@ import Testing
     #expect(keys.sorted().map(\.bytes) == sortedBytes)
   }
 
-  @Test func keepsItsBytes() {
+  @Test func `keeps its bytes`() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 2) {
       let key = StoreKey(bytes: bytes)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func keysCanBeJoined() {
+  @Test func `keys can be joined`() {
     var random = SeededGenerator()
     let samples = StoreKeyTests.samples(&random, rounds: 1)
     for (left, right) in zip(samples, samples.reversed()) {
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func equalKeysHaveEqualHashes() {
+  @Test func `equal keys have equal hashes`() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 1) {
       let padded = Data([1, 2, 3] + bytes + [4, 5])
@@ -88,7 +88,7 @@ import Testing
     }
   }
 
-  @Test func differentKeysAreDistinctInASet() {
+  @Test func `different keys are distinct in a set`() {
     // 256 keys of one byte, each followed by up to 30 NULs, so that they differ only in bytes that padding could hide.
     var seen: Set<StoreKey> = []
     for byte in UInt8.min...UInt8.max {
@@ -100,7 +100,7 @@ import Testing
     #expect(seen.count == 256 * 31)
   }
 
-  @Test func aSliceOfDataGivesItsOwnBytes() {
+  @Test func `a slice of data gives its own bytes`() {
     let data = Data("0123456789".utf8)
     #expect(StoreKey(bytes: data[3..<6]) == "345")
     #expect(StoreKey(bytes: data[10..<10]).isEmpty)
@@ -108,12 +108,12 @@ import Testing
     #expect(StoreKey(bytes: "0123456789".utf8.dropFirst(7)) == "789")
   }
 
-  @Test func takesFourWordsOfMemory() {
+  @Test func `takes four words of memory`() {
     #expect(MemoryLayout<StoreKey>.size == 32)
     #expect(MemoryLayout<StoreKey?>.size <= 40)
   }
 
-  @Test func bytesAboveASCIIStayDistinct() {
+  @Test func `bytes above ASCII stay distinct`() {
     let bytes: [UInt8] = [0x80, 0xC0, 0xFF]
     let keys = bytes.map { StoreKey(bytes: [$0]) }
     #expect(Set(keys).count == 3)
@@ -124,7 +124,7 @@ import Testing
 
   // MARK: Text
 
-  @Test func composedAndDecomposedTextAreTwoKeys() {
+  @Test func `composed and decomposed text are two keys`() {
     let composed = "caf\u{E9}"
     let decomposed = "cafe\u{301}"
     #expect(composed == decomposed)
@@ -134,7 +134,7 @@ import Testing
     #expect(StoreKey("A") != StoreKey("a"))
   }
 
-  @Test func textRoundTrips() {
+  @Test func `text round trips`() {
     let texts = [
       "", "a", "/", "..", "../foo/../bar/../../baz../", "foo//bar///baz", "a:b", "a\\b", "\0", "a\0b", "☺☺☺", "🐄",
       "👨‍👩‍👧‍👦", "\u{FEFF}x", "x\u{301}", "\r\n", "12345678901234567890123", "123456789012345678901234",
@@ -149,7 +149,7 @@ import Testing
     #expect(Set(texts.map { StoreKey($0) }).count == texts.count)
   }
 
-  @Test func canBeCreatedFromLiteralsAndInterpolation() {
+  @Test func `can be created from literals and interpolation`() {
     let id = 42
     let name = "é"
     let key: StoreKey = "user:\(id):\(name)"
@@ -159,14 +159,14 @@ import Testing
     #expect(long.string == "a key longer than the twenty-three bytes kept inline: 42")
   }
 
-  @Test func textOfIllFormedBytesIsNil() {
+  @Test func `text of ill formed bytes is nil`() {
     for bytes: [UInt8] in [[0x80], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80], [0x61, 0xC3]] {
       #expect(StoreKey(bytes: bytes).string == nil)
       #expect(StoreKey(bytes: bytes).description == "0x" + bytes.map { String(format: "%02x", $0) }.joined())
     }
   }
 
-  @Test func describesItself() {
+  @Test func `describes itself`() {
     #expect(StoreKey("user:1").description == "\"user:1\"")
     #expect(StoreKey("a\"b\n").description == #""a\"b\n""#)
     #expect(StoreKey("").description == "\"\"")
@@ -177,7 +177,7 @@ import Testing
 
   // MARK: Integers and UUIDs
 
-  @Test func integersKeepTheirOrder() {
+  @Test func `integers keep their order`() {
     var random = SeededGenerator()
     var integers: [Int64] = [.min, .min + 1, -256, -255, -2, -1, 0, 1, 2, 255, 256, .max - 1, .max]
     integers += (0..<2_000).map { _ in Int64(bitPattern: random.next()) >> random.integer(in: 0...63) }
@@ -188,7 +188,7 @@ import Testing
     #expect(Set(keys).count == Set(integers).count)
   }
 
-  @Test func anIntegerIsEightBytesBigEndianWithTheSignFlipped() {
+  @Test func `an integer is eight bytes big endian with the sign flipped`() {
     #expect(StoreKey(integer: 0).bytes == [0x80, 0, 0, 0, 0, 0, 0, 0])
     #expect(StoreKey(integer: -1).bytes == [0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF])
     #expect(StoreKey(integer: Int64.min).bytes == [UInt8](repeating: 0, count: 8))
@@ -201,11 +201,11 @@ import Testing
     #expect(key.integer == 258)
   }
 
-  @Test(arguments: [0, 1, 7, 9, 16, 30]) func onlyEightBytesAreAnInteger(_ count: Int) {
+  @Test(arguments: [0, 1, 7, 9, 16, 30]) func `only eight bytes are an integer`(_ count: Int) {
     #expect(StoreKey(bytes: [UInt8](repeating: 1, count: count)).integer == nil)
   }
 
-  @Test func aUUIDIsItsSixteenBytes() throws {
+  @Test func `a UUID is its sixteen bytes`() throws {
     let uuid = try #require(UUID(uuidString: "00112233-4455-6677-8899-AABBCCDDEEFF"))
     let key = StoreKey(uuid)
     #expect(key.bytes == (0...15).map { UInt8($0 * 0x11) })
@@ -218,7 +218,7 @@ import Testing
 
   // MARK: Successors and prefixes
 
-  @Test func noKeyIsBetweenAKeyAndItsSuccessor() {
+  @Test func `no key is between a key and its successor`() {
     var random = SeededGenerator()
     for bytes in StoreKeyTests.samples(&random, rounds: 1) {
       let key = StoreKey(bytes: bytes)
@@ -232,7 +232,7 @@ import Testing
     }
   }
 
-  @Test func beginsWithAPrefix() {
+  @Test func `begins with a prefix`() {
     let key: StoreKey = "a key of more than twenty-three bytes"
     #expect(key.hasPrefix(""))
     #expect(key.hasPrefix("a key"))
@@ -245,7 +245,7 @@ import Testing
     #expect(StoreKey("e\u{301}").hasPrefix("e"))
   }
 
-  @Test func readingForwardsErrorsAndResults() {
+  @Test func `reading forwards errors and results`() {
     for text in ["short", "a key that is longer than twenty-three bytes"] {
       let key = StoreKey(text)
       #expect(throws: CancellationError.self) { try key.withBytes { _ in throw CancellationError() } }

@@ -43,7 +43,7 @@ import Testing
 
   // MARK: Rates
 
-  @Test func twoObjectsWithManyCallersStartAtTheRate() async throws {
+  @Test func `two objects with many callers start at the rate`() async throws {
     let starts = Shared<[(object: Int, permit: LimiterPermit)]>([])
     try await withThrowingTaskGroup { group in
       for object in 0..<2 {
@@ -66,7 +66,7 @@ import Testing
     #expect(Set(starts.value.prefix(20).map(\.object)) == [0, 1])
   }
 
-  @Test func anObjectWithOneCallerIsNotStarvedByOneWithMany() async throws {
+  @Test func `an object with one caller is not starved by one with many`() async throws {
     let busy = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
     let other = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
     let busyCount = Shared(0)
@@ -85,7 +85,7 @@ import Testing
     for task in tasks { _ = await task.result }
   }
 
-  @Test func aLimitSurvivesItsObjects() async throws {
+  @Test func `a limit survives its objects`() async throws {
     var count = 0
     for _ in 0..<10 {
       let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
@@ -94,7 +94,7 @@ import Testing
     #expect(count == 3)
   }
 
-  @Test func severalStartsArePermittedTogether() async throws {
+  @Test func `several starts are permitted together`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
     #expect(try await limiter.tryAcquire(starts: 3) != nil)
     #expect(try await limiter.tryAcquire() == nil)
@@ -105,7 +105,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await limiter.tryAcquire(starts: 0) }
   }
 
-  @Test func workThatDoesNotStartReturnsItsStarts() async throws {
+  @Test func `work that does not start returns its starts`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(60))))
     let permit = try #require(try await limiter.tryAcquire())
     let task = Task { try await limiter.acquire() }
@@ -119,7 +119,7 @@ import Testing
 
   // MARK: Permits
 
-  @Test func noMorePermitsAreHeldThanTheLimit() async throws {
+  @Test func `no more permits are held than the limit`() async throws {
     let running = Shared(0)
     let most = Shared(0)
     let ended = Shared(0)
@@ -150,7 +150,7 @@ import Testing
     #expect(clock.now.offset < .seconds(45 * 30 / 4 + 45))
   }
 
-  @Test func aPermitThatIsNeverReleasedComesBack() async throws {
+  @Test func `a permit that is never released comes back`() async throws {
     let crashed = try makeLimiter(LimiterConfiguration(concurrency: 1, lease: .seconds(20)))
     // A permit that is discarded is not renewed, as if its process had crashed.
     var permit: LimiterPermit? = try await crashed.acquire()
@@ -169,7 +169,7 @@ import Testing
     #expect(try await crashed.tryAcquire() != nil)
   }
 
-  @Test func aRenewalThatFailsIsRepeated() async throws {
+  @Test func `a renewal that fails is repeated`() async throws {
     let fails = Shared(false)
     let store = ProbedStore<[UInt8]> { _, _ in
       if fails.change({ fails in
@@ -194,7 +194,7 @@ import Testing
     try await permit.release()
   }
 
-  @Test func aReleaseWakesTheNextCallerImmediately() async throws {
+  @Test func `a release wakes the next caller immediately`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
     let permit = try await limiter.acquire()
     let order = Shared<[Int]>([])
@@ -213,7 +213,7 @@ import Testing
     #expect(order.value == [0, 1, 2])
   }
 
-  @Test func aCallerThatIsCancelledTakesNothing() async throws {
+  @Test func `a caller that is cancelled takes nothing`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
     let permit = try await limiter.acquire()
     let tasks = (0..<3).map { _ in Task { try await limiter.acquire() } }
@@ -224,7 +224,7 @@ import Testing
     #expect(try await limiter.tryAcquire() != nil)
   }
 
-  @Test func workThatIsCancelledReleasesItsPermit() async throws {
+  @Test func `work that is cancelled releases its permit`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
     let task = Task { [clock] in try await limiter.withPermit { try await clock.sleep(for: .seconds(1)) } }
     // The work and the renewal.
@@ -236,7 +236,7 @@ import Testing
 
   // MARK: The store
 
-  @Test func aClockThatIsReadLateIsNotTakenForTheTimeOfTheCommit() async throws {
+  @Test func `a clock that is read late is not taken for the time of the commit`() async throws {
     // The reading is ten seconds old when the update runs, as if it had waited for another one.
     let clock = clock
     let slow = SharedClock(spansHosts: true) {
@@ -254,7 +254,7 @@ import Testing
     #expect(try await limiter.tryAcquire() != nil)
   }
 
-  @Test func aStateThatCannotBeReadIsLeftAsItIs() async throws {
+  @Test func `a state that cannot be read is left as it is`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1), key: "limits/mail")
     let records: [([UInt8], StoreError.Code)] = [([1, 2, 3], .corrupted), ([2], .versionMismatch), ([], .corrupted)]
     for (record, code) in records {
@@ -265,7 +265,7 @@ import Testing
     }
   }
 
-  @Test func storesAndRulesThatDoNotFitAreRefused() async throws {
+  @Test func `stores and rules that do not fit are refused`() async throws {
     func open(
       _ base: some DataStore<[UInt8]>, _ configuration: LimiterConfiguration = LimiterConfiguration(concurrency: 1),
       key: StoreKey = "limit"
@@ -295,7 +295,7 @@ import Testing
     expectStoreError(.unsupported) { try open(DescribedStore(base: store, information: information)) }
   }
 
-  @Test func theBootClockIsSteady() async throws {
+  @Test func `the boot clock is steady`() async throws {
     let first = try await SharedClock.boot.reading()
     let second = try await SharedClock.boot.reading()
     #expect(first.origin == second.origin)

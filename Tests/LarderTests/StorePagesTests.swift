@@ -17,7 +17,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 2, 3, 4, 5, 6, 7, 40, 41], ScanOrder.allCases)
-  func pagesContainEveryEntryOnce(_ count: Int, _ order: ScanOrder) async throws {
+  func `pages contain every entry once`(_ count: Int, _ order: ScanOrder) async throws {
     let store = try StorePagesTests.store(count)
     let numbers = order == .ascending ? Array(0..<count) : (0..<count).reversed()
     for size in [1, 2, 3, count, count + 1, 1_000, .max - 1, .max] where size > 0 {
@@ -31,7 +31,7 @@ import Testing
     #expect(try await StorePagesTests.values(of: store.pages(order: order)).map(\.count).max() ?? 0 == min(count, 20))
   }
 
-  @Test func theLastPageHasNoNext() async throws {
+  @Test func `the last page has no next`() async throws {
     let store = try StorePagesTests.store(6)
     let pages = store.pages(size: 3)
     let first = try await pages.page()
@@ -45,7 +45,7 @@ import Testing
     #expect(store.operations.dropFirst(before).count { $0 == .entries } == 2)
   }
 
-  @Test func anEmptyRangeHasOneEmptyPageButAWalkHasNone() async throws {
+  @Test func `an empty range has one empty page but a walk has none`() async throws {
     let store = try StorePagesTests.store(3)
     let pages = store.pages(of: .prefix("nothing"))
     let page = try await pages.page()
@@ -55,7 +55,7 @@ import Testing
     #expect(try await pages.pageCount == 0)
   }
 
-  @Test func aCursorFromTextResumesInAnotherStore() async throws {
+  @Test func `a cursor from text resumes in another store`() async throws {
     let text = try #require(try await StorePagesTests.store(10).pages(size: 4).page().next?.text)
     let another = try StorePagesTests.store(10)
     let pages = another.pages(size: 4)
@@ -68,7 +68,7 @@ import Testing
     #expect(try await another.pages(size: 2).page(after: PageCursor(text)).entries.map(\.value) == [4, 5])
   }
 
-  @Test func aCursorNeverLeavesTheRange() async throws {
+  @Test func `a cursor never leaves the range`() async throws {
     let store = try StorePagesTests.store(10)
     let range = KeyRange(from: StoreKey(integer: 3), upTo: StoreKey(integer: 6))
     for (after, ascending, descending) in [
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func aCursorOfTheOtherDirectionIsRefused() async throws {
+  @Test func `a cursor of the other direction is refused`() async throws {
     let store = try StorePagesTests.store(3)
     for order in ScanOrder.allCases {
       let cursor = PageCursor(after: StoreKey(integer: 1), order: order == .ascending ? .descending : .ascending)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, -1, Int.min]) func aPageHasAtLeastOneEntry(_ size: Int) async throws {
+  @Test(arguments: [0, -1, Int.min]) func `a page has at least one entry`(_ size: Int) async throws {
     let store = try StorePagesTests.store(3)
     await expectStoreError(.invalidArgument) { try await store.pages(size: size).page() }
     await expectStoreError(.invalidArgument) { try await store.pages(size: size).pageCount }
@@ -127,7 +127,7 @@ import Testing
     #expect(Set(seen).count == seen.count)
   }
 
-  @Test func theEntryAtTheCursorMayBeRemoved() async throws {
+  @Test func `the entry at the cursor may be removed`() async throws {
     let store = try StorePagesTests.store(6)
     let pages = store.pages(size: 2)
     let next = try await pages.page().next
@@ -135,7 +135,7 @@ import Testing
     #expect(try await pages.starting(after: next).page().entries.map(\.value) == [3, 4])
   }
 
-  @Test func aWalkEndsIfTheRestIsRemoved() async throws {
+  @Test func `a walk ends if the rest is removed`() async throws {
     let store = try StorePagesTests.store(4)
     var iterator = store.pages(size: 2).makeAsyncIterator()
     #expect(try await iterator.next()?.entries.count == 2)
@@ -145,7 +145,7 @@ import Testing
     #expect(try await iterator.next() == nil)
   }
 
-  @Test func anErrorEndsTheWalk() async throws {
+  @Test func `an error ends the walk`() async throws {
     let store = ProbedStore<Int> { _, index in
       if index == 2 { throw StoreError(.ioFailed, during: .entries, message: "the disk is gone") }
     }
@@ -157,7 +157,7 @@ import Testing
     #expect(store.operations == [.entries, .keys, .entries])
   }
 
-  @Test func aCancelledTaskReadsNoFurther() async throws {
+  @Test func `a cancelled task reads no further`() async throws {
     let store = try StorePagesTests.store(6)
     let seen = await Task {
       var seen: [Int] = []

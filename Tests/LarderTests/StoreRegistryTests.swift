@@ -27,7 +27,7 @@ import Testing
     }
   }
 
-  @Test func opensByScheme() async throws {
+  @Test func `opens by scheme`() async throws {
     let registry = StoreRegistry(providers: [MemoryStoreProvider(), EchoProvider(scheme: "echo", summary: "first")])
     let store = try await registry.open("memory:", codec: .json(Int.self))
     try await store.setValue(1, forKey: "a")
@@ -39,7 +39,7 @@ import Testing
     #expect(try await registry.open("memory:name", codec: .raw).information.name == "name")
   }
 
-  @Test func forwardsAllArguments() async throws {
+  @Test func `forwards all arguments`() async throws {
     let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first")])
     let store = try await registry.open("echo:a:b", codec: .raw)
     #expect(store.information.name == "first echo:a:b true synced raw")
@@ -49,7 +49,7 @@ import Testing
     await expectStoreError(.corrupted) { try await registry.open("echo:broken", codec: .raw) }
   }
 
-  @Test func theTypeIsChosenAfterOpening() async throws {
+  @Test func `the type is chosen after opening`() async throws {
     let registry = StoreRegistry(providers: [EchoProvider(scheme: "echo", summary: "first"), MemoryStoreProvider()])
     let untyped = try await registry.open(StoreURL("echo:a"))
     #expect(untyped.codecName == "json")
@@ -60,7 +60,7 @@ import Testing
     #expect(try await registry.open(StoreURL("memory:"), newCodecName: "raw").codecName == "raw")
   }
 
-  @Test func theLaterRegistrationCounts() async throws {
+  @Test func `the later registration counts`() async throws {
     var registry = StoreRegistry(providers: [
       EchoProvider(scheme: "b", summary: "first"), EchoProvider(scheme: "b", summary: "second"),
     ])
@@ -71,7 +71,7 @@ import Testing
     #expect(registry.providers.map(\.summary) == ["other", "third"])
   }
 
-  @Test func anUnknownSchemeIsRefused() async throws {
+  @Test func `an unknown scheme is refused`() async throws {
     let registry = StoreRegistry(providers: [MemoryStoreProvider()])
     let error = await expectStoreError(.unsupported) { try await registry.open("lmdb:x", codec: .raw) }
     #expect(error?.message.contains("memory:") == true)
@@ -79,7 +79,7 @@ import Testing
     await expectStoreError(.invalidArgument) { try await registry.open("memory", codec: .raw) }
   }
 
-  @Test func memoryNeverExistsAlready() async throws {
+  @Test func `memory never exists already`() async throws {
     let registry = StoreRegistry(providers: [MemoryStoreProvider()])
     await expectStoreError(.notFound) {
       try await registry.open("memory:", codec: .raw, options: StoreOptions(createsIfMissing: false))

@@ -26,7 +26,7 @@ import Testing
 
   // MARK: Reading and writing
 
-  @Test func severalViewsChangeTogether() async throws {
+  @Test func `several views change together`() async throws {
     let name = try await store.transaction { tx in
       let name = try await tx.value(forKey: "a", in: names)
       try await tx.update("a", in: accounts) { $0 = ($0 ?? 0) - 10 }
@@ -40,7 +40,7 @@ import Testing
     #expect(try await names.values(forKeys: ["a", "b"]) == [nil, "Bob"])
   }
 
-  @Test func readsSeeTheTransactionsOwnWrites() async throws {
+  @Test func `reads see the transactions own writes`() async throws {
     try await store.transaction { tx in
       try await tx.setValue(7, forKey: "a", in: accounts)
       #expect(try await tx.value(forKey: "a", in: accounts) == 7)
@@ -54,7 +54,7 @@ import Testing
     #expect(try await accounts.values(forKeys: ["a", "b"]) == [100, 0])
   }
 
-  @Test func readsAreRepeatable() async throws {
+  @Test func `reads are repeatable`() async throws {
     let reads = try await store.transaction { tx in
       let first = try await tx.value(forKey: "a", in: accounts)
       if first == 100 { try await accounts.setValue(1, forKey: "a") }
@@ -65,7 +65,7 @@ import Testing
     #expect(reads == [100, 100])
   }
 
-  @Test func errorsNameTheKeyOfTheView() async throws {
+  @Test func `errors name the key of the view`() async throws {
     try await store.setValue([0xFF], forKey: "account/x")
     let error = await #expect(throws: StoreError.self) {
       try await store.transaction { tx in .commit(try await tx.value(forKey: "x", in: accounts)) }
@@ -78,7 +78,7 @@ import Testing
 
   // MARK: Conflicts
 
-  @Test func aStaleReadRunsTheBodyAgain() async throws {
+  @Test func `a stale read runs the body again`() async throws {
     var attempts = 0
     let result = try await store.transaction { tx in
       attempts += 1
@@ -91,7 +91,7 @@ import Testing
     #expect(try await accounts.value(forKey: "a") == 6)
   }
 
-  @Test func aMissingKeyThatAppearsIsAConflict() async throws {
+  @Test func `a missing key that appears is a conflict`() async throws {
     var attempts = 0
     let isNew = try await store.transaction { tx in
       attempts += 1
@@ -105,7 +105,7 @@ import Testing
   }
 
   /// Neither result could be explained by the state of any moment.
-  @Test(arguments: [false, true]) func whatAStaleReadHasCausedIsNotPassedOn(_ isThrown: Bool) async throws {
+  @Test(arguments: [false, true]) func `what a stale read has caused is not passed on`(_ isThrown: Bool) async throws {
     var attempts = 0
     let sum = try await store.transaction { tx in
       attempts += 1
@@ -118,7 +118,7 @@ import Testing
     #expect(sum == 100 && attempts == 2)
   }
 
-  @Test func anErrorOfTheBodyIsPassedOnAndNothingChanges() async throws {
+  @Test func `an error of the body is passed on and nothing changes`() async throws {
     let before = store.operationCount
     await #expect(throws: Oops.self) {
       try await store.transaction { tx -> UpdateDecision<Void> in
@@ -130,7 +130,7 @@ import Testing
     #expect(try await accounts.value(forKey: "a") == 100)
   }
 
-  @Test func attemptsAreBounded() async throws {
+  @Test func `attempts are bounded`() async throws {
     var attempts = 0
     let error = await #expect(throws: StoreError.self) {
       try await store.transaction { tx in
@@ -146,7 +146,7 @@ import Testing
   }
 
   /// The second attempt is alone, and the commits of first attempts wait for it.
-  @Test func aHotCounterTakesAtMostTwoAttempts() async throws {
+  @Test func `a hot counter takes at most two attempts`() async throws {
     let most = try await withThrowingTaskGroup(of: Int.self) { group in
       for _ in 0..<8 {
         group.addTask {
@@ -172,7 +172,7 @@ import Testing
 
   // MARK: Transactions that write nothing
 
-  @Test func aTransactionThatWritesNothingMakesNoUpdate() async throws {
+  @Test func `a transaction that writes nothing makes no update`() async throws {
     let before = store.operationCount
     try await store.transaction { tx in .commit(try await tx.value(forKey: "a", in: accounts)) }
     // A single read needs no check.
@@ -186,7 +186,7 @@ import Testing
     #expect(store.operationCount == before + 4)
   }
 
-  @Test func aReadOnlyStoreHasTransactions() async throws {
+  @Test func `a read only store has transactions`() async throws {
     let base = MemoryStore<[UInt8]>()
     try base.apply([.set("n/a", Array("1".utf8)), .set("n/b", Array("2".utf8))])
     let store = ReadOnlyStore(base: base)
@@ -204,14 +204,14 @@ import Testing
 
   // MARK: Misuse
 
-  @Test func aViewOfAnotherStoreIsRefused() async throws {
+  @Test func `a view of another store is refused`() async throws {
     let other = MemoryStore<[UInt8]>().faulty().typed(Int.self, prefix: "account/", codec: .json())
     await expectStoreError(.invalidArgument) {
       try await store.transaction { tx in .commit(try await tx.value(forKey: "a", in: other)) }
     }
   }
 
-  @Test func overlappingPrefixesAreRefused() async throws {
+  @Test func `overlapping prefixes are refused`() async throws {
     let other = store.typed(Int.self, prefix: "account/x/", codec: .json())
     await expectStoreError(.invalidArgument) {
       try await store.transaction { tx in
@@ -228,7 +228,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionIsUselessAfterItsEnd() async throws {
+  @Test func `a transaction is useless after its end`() async throws {
     var kept: StoreTransaction<FaultyStore<MemoryStore<[UInt8]>>>?
     try await store.transaction { tx in
       kept = tx
@@ -239,7 +239,7 @@ import Testing
     await expectStoreError(.closed) { try await ended.setValue(1, forKey: "a", in: accounts) }
   }
 
-  @Test func aNestedTransactionOfTheSameStoreIsRefused() async throws {
+  @Test func `a nested transaction of the same store is refused`() async throws {
     await expectStoreError(.invalidArgument) {
       try await store.transaction { _ in .commit(try await store.transaction { _ in .commit(()) }) }
     }
@@ -252,7 +252,7 @@ import Testing
   }
 
   /// Each transaction runs alone and begins one of the other store, in opposite orders.
-  @Test func nestedTransactionsOfTwoStoresDoNotWaitForEachOther() async throws {
+  @Test func `nested transactions of two stores do not wait for each other`() async throws {
     let other = MemoryStore<[UInt8]>().faulty()
     let stores = [store, other]
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -277,7 +277,7 @@ import Testing
     #expect(try await other.value(forKey: "n") == [80])
   }
 
-  @Test func aCancelledTransactionChangesNothing() async throws {
+  @Test func `a cancelled transaction changes nothing`() async throws {
     let task = Task {
       try await store.transaction { tx in
         try await tx.setValue(1, forKey: "a", in: accounts)
@@ -292,7 +292,7 @@ import Testing
   // MARK: Tasks, views and errors
 
   /// The task inherits the values of the task that commits.
-  @Test func aTaskThatATransactionCreatesHasTransactionsOfItsOwn() async throws {
+  @Test func `a task that a transaction creates has transactions of its own`() async throws {
     var task: Task<Void, any Error>?
     try await store.transaction { tx in
       let (stream, go) = AsyncStream.makeStream(of: Void.self)
@@ -314,7 +314,7 @@ import Testing
     #expect(try await accounts.value(forKey: "a") == 9)
   }
 
-  @Test func equalViewsHaveTheSameTransactions() async throws {
+  @Test func `equal views have the same transactions`() async throws {
     func tenant() -> TypedView<FaultyStore<MemoryStore<[UInt8]>>, [UInt8]> {
       store.typed([UInt8].self, prefix: "tenant/7/", codec: .raw)
     }
@@ -330,7 +330,7 @@ import Testing
     }
   }
 
-  @Test func anotherDecoratorOfTheSameStoreIsRefused() async throws {
+  @Test func `another decorator of the same store is refused`() async throws {
     let (first, second) = (AnyDataStore(store), AnyDataStore(MemoryStore<[UInt8]>().faulty()))
     let view = AnyDataStore(MemoryStore<[UInt8]>()).typed(Int.self, prefix: "account/", codec: .json())
     for erased in [first, second] {
@@ -342,7 +342,7 @@ import Testing
     #expect(try await first.transaction { tx in .commit(try await tx.value(forKey: "a", in: same)) } == 100)
   }
 
-  @Test func errorsOfTheCommitNameTheKeyOfTheView() async throws {
+  @Test func `errors of the commit name the key of the view`() async throws {
     store.schedule(.error(.ioFailed), on: .update)
     let error = await #expect(throws: StoreError.self) {
       try await store.transaction { tx in .commit(try await tx.setValue(1, forKey: "a", in: accounts)) }

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite struct StoreURLTests {
-  @Test func splitsAtTheFirstColonAndKeepsTheRest() throws {
+  @Test func `splits at the first colon and keeps the rest`() throws {
     for (text, scheme, location) in [
       ("json:users.json", "json", "users.json"), ("memory:", "memory", ""), ("json::x", "json", ":x"),
       ("json:C:\\a b%20c?d#e", "json", "C:\\a b%20c?d#e"), ("json:///tmp/x", "json", "///tmp/x"),
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  @Test func similarURLsAreNotEqual() {
+  @Test func `similar URLs are not equal`() {
     let composed = StoreURL(scheme: "json", location: "\u{E9}")
     let decomposed = StoreURL(scheme: "json", location: "e\u{301}")
     #expect(composed != decomposed)
@@ -28,7 +28,9 @@ import Testing
     #expect(StoreURL(scheme: "a", location: "b:c") != StoreURL(scheme: "a:b", location: "c"))
   }
 
-  @Test(arguments: ["", ":", ":x", "json", "users.json", "/tmp/x"]) func textWithoutASchemeIsRefused(_ text: String) {
+  @Test(arguments: ["", ":", ":x", "json", "users.json", "/tmp/x"]) func `text without a scheme is refused`(
+    _ text: String
+  ) {
     let error = expectStoreError(.invalidArgument) { try StoreURL(text) }
     #expect(error?.operation == .open)
   }

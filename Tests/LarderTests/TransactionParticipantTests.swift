@@ -50,7 +50,7 @@ import Testing
     }
   }
 
-  @Test func aGuestTakesPart() async throws {
+  @Test func `a guest takes part`() async throws {
     let log = EventLog(base: store)
     var attempts = 0
     try await store.transaction { tx in
@@ -76,14 +76,14 @@ import Testing
     #expect(log.reported.events.withLock { $0 } == [1, 2])
   }
 
-  @Test func aParticipantThatUsesItselfAfterItsEndIsRefused() async throws {
+  @Test func `a participant that uses itself after its end is refused`() async throws {
     let log = EventLog(base: store)
     await expectStoreError(.invalidArgument) {
       try await store.transaction { tx in .commit(try await log.append(9, in: tx)) }
     }
   }
 
-  @Test func aPlanIsAsBeforeIfItsChangeThrows() async throws {
+  @Test func `a plan is as before if its change throws`() async throws {
     let log = EventLog(base: store)
     try await store.transaction { tx in
       try await log.append(1, in: tx)

@@ -28,7 +28,7 @@ import Testing
       + texts(upTo: 2).map { KeyRange(from: StoreKey(bytes: lower), upTo: StoreKey(bytes: $0)) }
   }
 
-  @Test(arguments: texts(upTo: 2)) func scansReturnTheKeysWithThePrefix(_ prefix: [UInt8]) async throws {
+  @Test(arguments: texts(upTo: 2)) func `scans return the keys with the prefix`(_ prefix: [UInt8]) async throws {
     let view = try Self.filledStore().typed([UInt8].self, prefix: StoreKey(bytes: prefix), codec: .raw)
     for range in Self.ranges {
       let expected = Self.keys(behind: prefix, in: range)
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test(arguments: texts(upTo: 2)) func removalsStayWithinThePrefix(_ prefix: [UInt8]) async throws {
+  @Test(arguments: texts(upTo: 2)) func `removals stay within the prefix`(_ prefix: [UInt8]) async throws {
     for range in [.all, "a"..., ..<"a", StoreKey(bytes: [0xFF])...] as [KeyRange] {
       let store = try Self.filledStore()
       let all = try store.keys(in: .all, limit: .max, order: .ascending)
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func keysAreShorterByThePrefix() async throws {
+  @Test func `keys are shorter by the prefix`() async throws {
     let store = MemoryStore<[UInt8]>()
     for count in [0, 1, 509, 510] {
       let view = store.typed([UInt8].self, prefix: StoreKey(bytes: Array(repeating: 0xFF, count: count)), codec: .raw)
@@ -69,7 +69,7 @@ import Testing
     #expect(try store.count(in: .all) == 1)
   }
 
-  @Test func aPrefixWithoutRoomForAKeyRefusesEveryKey() async throws {
+  @Test func `a prefix without room for a key refuses every key`() async throws {
     for count in [511, 512, 2000] {
       let store = MemoryStore<[UInt8]>()
       let view = store.typed([UInt8].self, prefix: StoreKey(bytes: Array(repeating: 0xFF, count: count)), codec: .raw)
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func errorsHaveTheKeysOfTheView() throws {
+  @Test func `errors have the keys of the view`() throws {
     struct Gap: UnreadableKeysError, CustomStringConvertible {
       let keys: KeyRange
       var description: String { "a gap" }
@@ -103,7 +103,7 @@ import Testing
     #expect(outside.key == nil && outside.gap.isEmpty)
   }
 
-  @Test func aViewOfAViewHasBothPrefixes() async throws {
+  @Test func `a view of a view has both prefixes`() async throws {
     struct Failure: Error {}
     let store = MemoryStore<[UInt8]>()
     let outer = store.typed([UInt8].self, prefix: "a/", codec: .raw)

@@ -23,7 +23,7 @@ import Testing
 
   // MARK: Slots
 
-  @Test func slotsKnowWhetherTheyWereAssigned() {
+  @Test func `slots know whether they were assigned`() {
     var slots = UpdateSlots(stored: [1, nil, 3, nil, 5])
     #expect(slots.count == 5 && slots.assignedIndices.isEmpty)
     #expect(Array(slots) == [1, nil, 3, nil, 5], "reading assigns nothing")
@@ -40,7 +40,7 @@ import Testing
     #expect(Array(slots) == [nil, nil, nil, nil, 7])
   }
 
-  @Test func aPartOfAMissingValueAssignsNothing() {
+  @Test func `a part of a missing value assigns nothing`() {
     var slots = UpdateSlots<Int>(stored: [nil, nil, nil])
     slots[0]? += 1
     slots[1] = nil
@@ -48,7 +48,7 @@ import Testing
     #expect(slots.assignedIndices == [1, 2])
   }
 
-  @Test func aValueIsChangedInPlace() {
+  @Test func `a value is changed in place`() {
     var slots = UpdateSlots(stored: [[1, 2, 3]])
     let address = slots[0]?.withUnsafeBufferPointer { $0.baseAddress }
     slots[0]?[1] = 9
@@ -58,7 +58,7 @@ import Testing
 
   // MARK: Forms
 
-  @Test func aDiscardedUpdateChangesNothing() async throws {
+  @Test func `a discarded update changes nothing`() async throws {
     let seen = try await store.update(deciding: ["a", "c"]) { slots in
       slots.assign([7, 8])
       return .discard(slots.count)
@@ -71,7 +71,7 @@ import Testing
     #expect(try entries == ["a": 1, "b": 2])
   }
 
-  @Test func theFormOfTheGuide() async throws {
+  @Test func `the form of the guide`() async throws {
     let seats = MemoryStore<String>()
     try seats.apply([.set("7A", "Ada")])
     func move() async throws -> Bool {
@@ -90,7 +90,7 @@ import Testing
     #expect(try await !move())
   }
 
-  @Test func errorsOfABodyPassUnchangedAndChangeNothing() async throws {
+  @Test func `errors of a body pass unchanged and change nothing`() async throws {
     await #expect(throws: Refusal(number: 1)) {
       try await store.update(["a"]) { slots in
         slots[0] = 7
@@ -114,7 +114,7 @@ import Testing
   }
 
   /// A decision must be obeyed, however the closure reaches the store and however the type of the store is known.
-  @Test func noDecisionIsTakenForAResult() async throws {
+  @Test func `no decision is taken for a result`() async throws {
     let body: @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Int> = { slots in
       slots[0] = 7
       return .discard(5)
@@ -139,7 +139,7 @@ import Testing
     #expect(try entries == ["a": 1, "b": 2])
   }
 
-  @Test func aDecisionCanHaveAnotherResult() {
+  @Test func `a decision can have another result`() {
     #expect(UpdateDecision.commit(1).map { $0 + 1 }.result == 2)
     #expect(!UpdateDecision.discard(1).map { "\($0)" }.isCommit)
     let carried = UpdateDecision<Result<Int, any Error>>(catching: { throw Refusal(number: 4) })

@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func aValueIsDecodedWithTheKeyOfItsEncoding() async throws {
+  @Test func `a value is decoded with the key of its encoding`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let store = bytes.typed(String.self, prefix: "t/", codec: KeyedCodec())
     try await store.setValue("1", forKey: "a")
@@ -56,7 +56,7 @@ import Testing
   @Test(arguments: [
     ("{\"name\":1}", StoreError.Code.undecodable), ("{}", .undecodable), ("\"x\"", .undecodable),
     ("{\"name\":", .corrupted),
-  ]) func theErrorOfADecoderDecidesTheCode(_ stored: String, _ code: StoreError.Code) async throws {
+  ]) func `the error of a decoder decides the code`(_ stored: String, _ code: StoreError.Code) async throws {
     struct User: Codable, Sendable { var name: String }
     let bytes = MemoryStore<[UInt8]>()
     try bytes.apply([.set("k", Array(stored.utf8))])

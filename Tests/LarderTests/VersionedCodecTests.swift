@@ -49,7 +49,7 @@ import Testing
     try VersionFrame(of: bytes.span.bytes, format: format)
   }
 
-  @Test func valuesOfEveryVersionAreReadAsTheNewestType() throws {
+  @Test func `values of every version are read as the newest type`() throws {
     let codec = try codec()
     #expect(try value(of: #"{"name":"Ada"}"#, by: codec) == User(first: "Ada", age: 0))
     #expect(
@@ -63,7 +63,7 @@ import Testing
         == 36)
   }
 
-  @Test func eachTypeOfAChainIsConvertedByItsOwnStep() throws {
+  @Test func `each type of a chain is converted by its own step`() throws {
     let codec = try JSONCodec<String>().versioned(
       4,
       ValueMigration(from: 1, .json(Int.self)) { [$0] }.then(from: 2, .json()) { Double($0[0]) }
@@ -74,7 +74,7 @@ import Testing
     #expect(try value(of: #"{"$version":4,"$value":"x"}"#, by: codec) == "x")
   }
 
-  @Test func migrationsCanAlsoLeadDirectlyToTheNewestType() throws {
+  @Test func `migrations can also lead directly to the newest type`() throws {
     let codec = try JSONCodec<String>().versioned(
       3, ValueMigration(from: 2, .json(Double.self)) { "\($0)" }, ValueMigration(from: 1, .json(Int.self)) { "\($0)" })
     #expect(try value(of: #"{"$version":1,"$value":7}"#, by: codec) == "7")
@@ -89,7 +89,7 @@ import Testing
     #"{"$version":-1,"$value":1}"#, #"{"$version":1.0,"$value":1}"#, #"{"$version":"1","$value":1}"#,
     #"{"$version":99999999999999999999,"$value":1}"#,
   ])
-  func anAmbiguousObjectIsRefused(text: String) throws {
+  func `an ambiguous object is refused`(text: String) throws {
     let codec = try JSONCodec<[String: JSONValue]>()
       .versioned(1, ValueMigration(from: 0, .json([String: JSONValue].self)) { $0 })
     let error = #expect(throws: ValueVersionError.self) { try value(of: text, by: codec) }
@@ -106,7 +106,7 @@ import Testing
     "7", "\"$version\"", "[]", "{}", #"{"$version":1}"#, #"{"$value":1}"#, #"{"$version":1,"$value":1,"x":1}"#,
     #"{"$version":1,"value":2}"#, #"{"a":{"$version":1,"$value":1}}"#, #"{"$version":1,"$version":1}"#,
   ])
-  func anyOtherJSONHasVersionZero(text: String) throws {
+  func `any other JSON has version zero`(text: String) throws {
     let codec = try JSONTextCodec().versioned(1, ValueMigration(from: 0, .jsonText) { $0 })
     #expect(try value(of: text, by: codec) == JSONText(text))
     // Written again, the same text is a value with a version.
@@ -115,13 +115,13 @@ import Testing
     #expect(try value(of: written, by: codec) == JSONText(text))
   }
 
-  @Test func aValueThatLooksLikeAVersionKeepsItsContent() throws {
+  @Test func `a value that looks like a version keeps its content`() throws {
     let codec = try JSONTextCodec().versioned(3)
     let text = #"{"$version":9,"$value":1}"#
     #expect(try value(of: self.text(of: JSONText(text), by: codec), by: codec) == JSONText(text))
   }
 
-  @Test func aNewerVersionIsAMismatch() throws {
+  @Test func `a newer version is a mismatch`() throws {
     let error = #expect(throws: ValueVersionError.self) {
       try value(of: #"{"$version":3,"$value":{}}"#, by: codec())
     }
@@ -130,14 +130,14 @@ import Testing
     #expect(error?.message == "the value has version 3, but this program reads only versions up to 2")
   }
 
-  @Test func anOlderVersionWithoutMigrationIsUndecodable() throws {
+  @Test func `an older version without migration is undecodable`() throws {
     let codec = try JSONCodec<User>().versioned(2)
     let error = #expect(throws: ValueVersionError.self) { try value(of: #"{"first":"Ada","age":1}"#, by: codec) }
     #expect(error?.storeErrorCode == .undecodable)
     #expect(error?.version == 0)
   }
 
-  @Test func aFailedMigrationNamesItsVersion() throws {
+  @Test func `a failed migration names its version`() throws {
     let error = #expect(throws: MigrationError.self) {
       try value(of: #"{"$version":1,"$value":{"name":"Ada","age":"old"}}"#, by: codec())
     }
@@ -146,7 +146,7 @@ import Testing
     #expect(error?.storeErrorCode == .undecodable)
   }
 
-  @Test func damagedJSONIsNotAVersion() throws {
+  @Test func `damaged JSON is not a version`() throws {
     let codec = try codec()
     #expect(throws: JSONSyntaxError.self) { try value(of: #"{"$version":2,"$value":{"age":36"#, by: codec) }
     #expect(throws: JSONSyntaxError.self) { try value(of: #"{"$version":2,"$value":1}}"#, by: codec) }
@@ -155,7 +155,7 @@ import Testing
 
   // MARK: Other formats
 
-  @Test func anyOtherCodecHasTheVersionBeforeItsBytes() throws {
+  @Test func `any other codec has the version before its bytes`() throws {
     let codec = try RawCodec().versioned(3, ValueMigration(from: 2, .raw) { $0.reversed() })
     var bytes: [UInt8] = [9]
     try codec.encode([1, 2], into: &bytes)
@@ -171,7 +171,7 @@ import Testing
   }
 
   @Test(arguments: [1, 23, 24, 255, 256, 65_535, 65_536, 4_294_967_295, 4_294_967_296, .max])
-  func versionsOfAnySizeRoundTrip(version: Int) throws {
+  func `versions of any size round trip`(version: Int) throws {
     for format in [CodecFormat.json, .cbor, .binary] {
       var bytes: [UInt8] = []
       VersionFrame.append(version: version, format: format, to: &bytes) { $0 += Array("7".utf8) }
@@ -190,7 +190,7 @@ import Testing
 
   // MARK: Names
 
-  @Test func transformsKeepTheAdoptedNames() throws {
+  @Test func `transforms keep the adopted names`() throws {
     let codec = try codec()
     #expect(codec.name == "json+v2")
     #expect(codec.format == .json)
@@ -214,7 +214,7 @@ import Testing
       writing: OlderVersion(written, .json()) { $0 + 100 * written })
   }
 
-  @Test func anOlderVersionIsWrittenUntilTheStoreHasANewerOne() throws {
+  @Test func `an older version is written until the store has a newer one`() throws {
     func text(_ codec: some Codec<Int>, _ context: ValueContext = ValueContext()) throws -> String {
       var bytes: [UInt8] = []
       try codec.encode(7, into: &bytes, context: context)
@@ -238,7 +238,7 @@ import Testing
     #expect(try rolling(0).newestName == "json+v3")
   }
 
-  @Test func anOlderVersionNeedsAMigration() throws {
+  @Test func `an older version needs a migration`() throws {
     func refusal(_ older: OlderVersion<Int>) -> String? {
       expectStoreError(.invalidArgument) {
         try JSONCodec<Int>().versioned(2, migration(from: 1), writing: older)
@@ -259,7 +259,7 @@ import Testing
 
   // MARK: The record of a store
 
-  @Test func aRecordIsCompared() throws {
+  @Test func `a record is compared`() throws {
     let record = CodecRecord(try rolling(1))
     func name(_ recorded: String, _ operation: StoreOperation = .apply) throws -> String {
       try record.name(replacing: recorded, during: operation, store: "users")
@@ -303,7 +303,7 @@ import Testing
     }?.message
   }
 
-  @Test func wrongMigrationsAreRefused() throws {
+  @Test func `wrong migrations are refused`() throws {
     #expect(try message(0) == "the version must be at least 1, not 0")
     #expect(try message(3, from: 0, 2) == "the migration from version 1 is missing")
     #expect(try message(3, from: 1) == "the migration from version 2 is missing")
@@ -336,7 +336,7 @@ import Testing
     return error
   }
 
-  @Test func aStoreTellsKindsOfUnreadableValuesApart() async throws {
+  @Test func `a store tells kinds of unreadable values apart`() async throws {
     #expect(try await expectedError(reading: #"{"$version":3,"$value":1}"#)?.code == .versionMismatch)
     #expect(try await expectedError(reading: #"{"$version":2,"$value":{"fi"#)?.code == .corrupted)
     #expect(try await expectedError(reading: #"{"$version":1,"$value":{"name":"","age":""}}"#)?.code == .undecodable)
@@ -366,7 +366,7 @@ import Testing
     }
   }
 
-  @Test func allValuesAreMigratedInSteps() async throws {
+  @Test func `all values are migrated in steps`() async throws {
     let (bytes, users) = try store(of: (0..<25).map { "{\"name\":\"\($0)\"}" })
     var steps: [Int] = []
     let outcome = try await users.migrateAll(batchSize: 10) { steps.append($0.examinedCount) }
@@ -377,7 +377,7 @@ import Testing
     #expect(try await users[StoreKey(integer: 7)] == User(first: "7", age: 0))
   }
 
-  @Test func aWalkThatStoppedContinuesBehindItsLastKey() async throws {
+  @Test func `a walk that stopped continues behind its last key`() async throws {
     let (bytes, users) = try store(of: (0..<25).map { "{\"name\":\"\($0)\"}" })
     var last: StoreKey?
     await #expect(throws: BadAge.self) {
@@ -392,7 +392,7 @@ import Testing
     #expect(try versions(of: bytes) == Array(repeating: 2, count: 25))
   }
 
-  @Test func entriesThatCannotBeMigratedStayAndAreReported() async throws {
+  @Test func `entries that cannot be migrated stay and are reported`() async throws {
     var texts = (0..<25).map { "{\"name\":\"\($0)\"}" }
     texts[3] = #"{"$version":3,"$value":{}}"#
     texts[4] = "{"
@@ -409,7 +409,7 @@ import Testing
     #expect(try versions(of: bytes).filter { $0 == 2 }.count == 22)
   }
 
-  @Test func aWalkOverASmallRangeAndWrongArguments() async throws {
+  @Test func `a walk over a small range and wrong arguments`() async throws {
     let (bytes, users) = try store(of: (0..<5).map { "{\"name\":\"\($0)\"}" })
     await expectStoreError(.invalidArgument) { try await users.migrateAll(batchSize: 0) }
     try await users.migrateAll(in: StoreKey(integer: 1)...StoreKey(integer: 2))

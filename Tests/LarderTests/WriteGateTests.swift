@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func anExclusiveWriterIsAlone() async throws {
+  @Test func `an exclusive writer is alone`() async throws {
     let gate = WriteGate()
     let holders = Holders()
     try await withThrowingTaskGroup(of: Void.self) { group in
@@ -37,7 +37,7 @@ import Testing
     }
   }
 
-  @Test func aCancelledWaiterLeaves() async throws {
+  @Test func `a cancelled waiter leaves`() async throws {
     let gate = WriteGate()
     try await gate.enter(.shared)
     let exclusive = Task { try await gate.withAccess(.exclusive) {} }
@@ -53,7 +53,7 @@ import Testing
     try await gate.withAccess(.exclusive) {}
   }
 
-  @Test func aTakerDoesNotWait() async throws {
+  @Test func `a taker does not wait`() async throws {
     let gate = WriteGate()
     #expect(gate.tryEnter(.shared))
     #expect(gate.tryEnter(.shared))

@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func aHungClosureCostsOneSlotAndItsItemBecomesADeadLetter() async throws {
+  @Test func `a hung closure costs one slot and its item becomes a dead letter`() async throws {
     let (mails, reports) = (try await makeQueue(), try await makeQueue())
     let hung = hung
     let calls = Locked(0)
@@ -75,7 +75,7 @@ import Testing
     try await result
   }
 
-  @Test(arguments: [false, true]) func aWorkerWhoseSlotsAreAllHungSaysSo(exits: Bool) async throws {
+  @Test(arguments: [false, true]) func `a worker whose slots are all hung says so`(exits: Bool) async throws {
     let queue = try await makeQueue()
     try await queue.enqueue((0..<5).map { QueueInput($0) })
     let hung = hung
@@ -109,7 +109,7 @@ import Testing
     }
   }
 
-  @Test func suspectsHoldBackNoOtherQueue() async throws {
+  @Test func `suspects hold back no other queue`() async throws {
     let (mails, reports) = (try await makeQueue(), try await makeQueue())
     try await mails.enqueue((0..<20).map { QueueInput($0) })
     try await crash(mails, items: 20, times: 2)
@@ -143,7 +143,7 @@ import Testing
     try await result
   }
 
-  @Test func aSuspectWaitsForOneLeaseAndHoldsBackOthersForOne() async throws {
+  @Test func `a suspect waits for one lease and holds back others for one`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue([QueueInput(0)])
     try await crash(queue, items: 1, times: 2)
@@ -177,7 +177,7 @@ import Testing
     try await result
   }
 
-  @Test func theShutdownIsLimited() async throws {
+  @Test func `the shutdown is limited`() async throws {
     let queue = try await makeQueue(1)
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let (hung, gate) = (hung, ManualClock())

@@ -25,7 +25,7 @@ import Testing
     for _ in 0..<2000 { await Task.yield() }
   }
 
-  @Test func anItemWithoutASlotIsLeftToOtherWorkers() async throws {
+  @Test func `an item without a slot is left to other workers`() async throws {
     let (first, second) = (try await open(), try await open())
     let gate = ManualClock()
     let starts = Locked<[String]>([])
@@ -58,7 +58,7 @@ import Testing
   }
 
   /// The worker has waited for an item, and then leases one for the same batch that must run alone.
-  @Test func aSuspectWithoutASlotIsGivenBack() async throws {
+  @Test func `a suspect without a slot is given back`() async throws {
     let queue = try await open()
     try await queue.enqueue(1)
     for _ in 0..<2 {
@@ -97,7 +97,7 @@ import Testing
     }
   }
 
-  @Test func aWorkerThatHasStoppedRenewsNothingIfTheQueueDoesNotAnswer() async throws {
+  @Test func `a worker that has stopped renews nothing if the queue does not answer`() async throws {
     struct Failure: Error {}
     let queue = try await open()
     try await queue.enqueue(7)
@@ -125,7 +125,7 @@ import Testing
     stuckQueue.stuck.end()
   }
 
-  @Test func anItemWithHigherPriorityComesFirstAlthoughItArrivedLater() async throws {
+  @Test func `an item with higher priority comes first although it arrived later`() async throws {
     let queue = try await open()
     let gate = ManualClock()
     let log = Locked<[Int]>([])
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// An item of a second queue arrives while the only slot is taken.
-  @Test func anItemThatArrivesWithoutASlotIsGivenBackAtOnce() async throws {
+  @Test func `an item that arrives without a slot is given back at once`() async throws {
     let queue = try await open()
     let other = try await StoreQueue(
       MemoryStore(), prefix: "q/", codec: .cbor(Int.self),
@@ -178,7 +178,7 @@ import Testing
   }
 
   /// The clock jumps, as for a process that was suspended and continues.
-  @Test func aClosureWhoseLeaseIsLostIsCancelled() async throws {
+  @Test func `a closure whose lease is lost is cancelled`() async throws {
     let (first, second) = (try await open(), try await open())
     try await first.enqueue(7)
     let gate = ManualClock()
@@ -215,7 +215,7 @@ import Testing
   }
 
   /// The process is suspended while `receive` returns, and another one takes over the items.
-  @Test func nothingStartsThatIsNoLongerHeld() async throws {
+  @Test func `nothing starts that is no longer held`() async throws {
     let (first, second) = (TroubledQueue(try await open()), try await open())
     try await first.enqueue((0..<3).map { QueueInput($0) })
     let clock = clock
@@ -246,7 +246,7 @@ import Testing
     #expect(try await second.count() == 0)
   }
 
-  @Test func leasesThatCannotBeRenewedAreLost() async throws {
+  @Test func `leases that cannot be renewed are lost`() async throws {
     let queue = TroubledQueue(try await open())
     try await queue.enqueue(7)
     queue.trouble.before { operation in

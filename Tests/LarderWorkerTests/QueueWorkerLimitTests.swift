@@ -24,7 +24,7 @@ import Testing
     for _ in 0..<2000 { await Task.yield() }
   }
 
-  @Test func itemsThatHaveWaitedForASlotDoNotStartTogether() async throws {
+  @Test func `items that have waited for a slot do not start together`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let (gate, rateClock) = (ManualClock(), ManualClock())
@@ -53,7 +53,7 @@ import Testing
     #expect(starts.withLock { $0 } == [.zero, .seconds(90), .seconds(150)])
   }
 
-  @Test func aRateLimitCountsTheItemsOfABatch() async throws {
+  @Test func `a rate limit counts the items of a batch`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue((0..<20).map { QueueInput($0) })
     let rateClock = ManualClock()
@@ -75,7 +75,7 @@ import Testing
     #expect(starts.withLock { $0 } == [.zero, .seconds(60)])
   }
 
-  @Test func aClosureThatEndsAfterTheWorkerWasStoppedIsNotRepeated() async throws {
+  @Test func `a closure that ends after the worker was stopped is not repeated`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue(7)
     let gate = ManualClock()
@@ -96,7 +96,7 @@ import Testing
     #expect(try await queue.count() == 0)
   }
 
-  @Test func noOtherItemIsLeasedWhileASuspectOneRuns() async throws {
+  @Test func `no other item is leased while a suspect one runs`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue((0..<3).map { QueueInput($0) })
     let first = try #require(try await queue.receive(lease: .seconds(600)))
@@ -119,7 +119,7 @@ import Testing
     #expect(leased.withLock { $0 } == [1: 1, 2: 1])
   }
 
-  @Test func aWorkerDoesNotRunTwice() async throws {
+  @Test func `a worker does not run twice`() async throws {
     let queue = try await makeQueue()
     let worker = QueueWorker([QueueHandler(queue) { _ in }])
     async let result: Void = worker.run()
@@ -130,7 +130,7 @@ import Testing
     try await result
   }
 
-  @Test func argumentsThatWouldOverflowAreRefused() async throws {
+  @Test func `arguments that would overflow are refused`() async throws {
     let queue = try await makeQueue()
     let process: @Sendable (QueueDelivery<Int>) async throws -> Void = { _ in }
     for handler in [

@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func aHungClosureKeepsItsPermitUntilItEnds() async throws {
+  @Test func `a hung closure keeps its permit until it ends`() async throws {
     let queue = try await makeQueue(0..<1)
     let limiter = try makeLimiter(concurrency: 1)
     let hung = HungClosure()
@@ -91,7 +91,7 @@ import Testing
     try await result
   }
 
-  @Test func twoWorkersTogetherProcessAtMostAsManyItemsAsTheLimit() async throws {
+  @Test func `two workers together process at most as many items as the limit`() async throws {
     let work = Work(clock)
     let queue = try await makeQueue(0..<20)
     let workers = try (0..<2).map { _ in
@@ -110,7 +110,7 @@ import Testing
     for _ in 0..<3 { #expect(try await limiter.tryAcquire() != nil) }
   }
 
-  @Test func twoWorkersTogetherStartAtTheRate() async throws {
+  @Test func `two workers together start at the rate`() async throws {
     let work = Work(clock)
     let queue = try await makeQueue(0..<20)
     let rate = RateLimit(6, per: .seconds(60), burst: 2)
@@ -128,7 +128,7 @@ import Testing
     #expect(clock.now.offset < .seconds(200))
   }
 
-  @Test func anIdleWorkerUsesNoStart() async throws {
+  @Test func `an idle worker uses no start`() async throws {
     let queue = try await makeQueue()
     let rate = RateLimit(1, per: .seconds(3600), burst: 2)
     let worker = QueueWorker(
@@ -141,7 +141,7 @@ import Testing
     try await result
   }
 
-  @Test func aBatchThatIsNotFullReturnsStarts() async throws {
+  @Test func `a batch that is not full returns starts`() async throws {
     let queue = try await makeQueue(0..<3)
     let rate = RateLimit(1, per: .seconds(3600), burst: 5)
     let worker = QueueWorker(
@@ -155,7 +155,7 @@ import Testing
     #expect(try await limiter.tryAcquire() == nil)
   }
 
-  @Test func aWorkerThatWaitsForAPermitLeasesNothingAndStopsImmediately() async throws {
+  @Test func `a worker that waits for a permit leases nothing and stops immediately`() async throws {
     let queue = try await makeQueue()
     let permit = try await makeLimiter(concurrency: 1).acquire()
     let worker = QueueWorker([QueueHandler(queue, limiter: try makeLimiter(concurrency: 1)) { _ in }], clock: clock)
@@ -172,7 +172,7 @@ import Testing
     #expect(try await makeLimiter(concurrency: 1).tryAcquire() != nil)
   }
 
-  @Test func errorsOfALimiterAreReportedAndTriedAgain() async throws {
+  @Test func `errors of a limiter are reported and tried again`() async throws {
     let queue = try await makeQueue(0..<1)
     try await bytes.setValue([1, 2, 3], forKey: "limit")
     let errors = Locked<[StoreError.Code]>([])
@@ -193,7 +193,7 @@ import Testing
     #expect(errors.withLock { $0 } == [.corrupted])
   }
 
-  @Test func aBatchThatIsGreaterThanTheBurstIsRefused() async throws {
+  @Test func `a batch that is greater than the burst is refused`() async throws {
     let limiter = try makeLimiter(rate: RateLimit(1, per: .seconds(1), burst: 4))
     let worker = QueueWorker([QueueHandler(try await makeQueue(), batch: 5, limiter: limiter) { _ in }])
     await expectStoreError(.invalidArgument) { try await worker.run() }

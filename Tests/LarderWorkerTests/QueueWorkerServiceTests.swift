@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 @Suite struct QueueWorkerServiceTests {
-  @Test func aGracefulShutdownLetsRunningClosuresEnd() async throws {
+  @Test func `a graceful shutdown lets running closures end`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let queue = try await QueueStore<Int>(

@@ -30,7 +30,7 @@ import Testing
 
   /// The store fails longer than a lease while renewals work, or for some time after it has removed the item.
   @Test(arguments: [StoreError.Outcome.nothingChanged, .unknown])
-  func anAcknowledgementIsRepeatedUntilItSucceeds(outcome: StoreError.Outcome) async throws {
+  func `an acknowledgement is repeated until it succeeds`(outcome: StoreError.Outcome) async throws {
     let queue = try await makeQueue()
     try await queue.enqueue(7)
     let clock = clock
@@ -57,7 +57,7 @@ import Testing
     #expect(worker.statistics().queueErrors == 0 && worker.statistics().leasesLost == 0)
   }
 
-  @Test func aReleaseIsRepeatedUntilItSucceeds() async throws {
+  @Test func `a release is repeated until it succeeds`() async throws {
     let queue = try await makeQueue(1)
     try await queue.enqueue(7)
     let clock = clock
@@ -81,7 +81,7 @@ import Testing
     #expect(worker.statistics().queueErrors == 0)
   }
 
-  @Test func anErrorThatARetryCannotMendIsReportedOnce() async throws {
+  @Test func `an error that a retry cannot mend is reported once`() async throws {
     let queue = try await makeQueue()
     try await queue.enqueue(7)
     let attempts = Locked(0)
@@ -98,7 +98,7 @@ import Testing
     #expect(attempts.withLock { $0 } == 1)
   }
 
-  @Test func repetitionEndsWithTheLease() async throws {
+  @Test func `repetition ends with the lease`() async throws {
     let queue = try await makeQueue(1)
     try await queue.enqueue(7)
     let clock = clock
@@ -116,7 +116,7 @@ import Testing
     #expect(last.withLock { $0 } >= .seconds(5) && last.withLock { $0 } <= .seconds(7))
   }
 
-  @Test func aBatchCanFailInPart() async throws {
+  @Test func `a batch can fail in part`() async throws {
     let queue = try await makeQueue(2)
     try await queue.enqueue((0..<6).map { QueueInput($0) })
     let log = Locked<[Int]>([])

@@ -38,7 +38,7 @@ import Testing
     try await result
   }
 
-  @Test func processesAndAcknowledgesItems() async throws {
+  @Test func `processes and acknowledges items`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<500).map { QueueInput($0) })
@@ -51,7 +51,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aBatchIsAcknowledgedOrReleasedAsAWhole() async throws {
+  @Test func `a batch is acknowledged or released as a whole`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder, maximumDeliveries: nil)
     try await queue.enqueue((0..<25).map { QueueInput($0) })
@@ -76,7 +76,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func runsAtMostSoManyItemsAtTheSameTime() async throws {
+  @Test func `runs at most so many items at the same time`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<100).map { QueueInput($0) })
@@ -98,7 +98,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func failedItemsAreRetriedAndBecomeDeadLetters() async throws {
+  @Test func `failed items are retried and become dead letters`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<20).map { QueueInput($0, id: StoreKey("job-\($0)")) })
@@ -127,7 +127,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func aTimeLimitCancelsTheClosureAndCountsAsFailure() async throws {
+  @Test func `a time limit cancels the closure and counts as failure`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let queue = try await makeQueue(in: folder, maximumDeliveries: 1)
@@ -149,7 +149,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func leasesAreRenewedWhileAClosureRuns() async throws {
+  @Test func `leases are renewed while a closure runs`() async throws {
     let folder = try TemporaryFolder()
     let clock = ManualClock()
     let queue = try await makeQueue(in: folder, clock: clock)
@@ -180,7 +180,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func cancellingGivesItemsBackWithoutCountingTheDelivery() async throws {
+  @Test func `cancelling gives items back without counting the delivery`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder, maximumDeliveries: 1)
     try await queue.enqueue((0..<10).map { QueueInput($0) })
@@ -199,7 +199,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func shuttingDownLetsRunningClosuresEnd() async throws {
+  @Test func `shutting down lets running closures end`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<10).map { QueueInput($0) })
@@ -218,7 +218,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func queuesShareSlotsByWeight() async throws {
+  @Test func `queues share slots by weight`() async throws {
     let folder = try TemporaryFolder()
     let (first, second) = (try await makeQueue(in: folder, "a"), try await makeQueue(in: folder, "b"))
     try await first.enqueue((0..<400).map { QueueInput($0) })
@@ -236,7 +236,7 @@ import Testing
     try await second.close()
   }
 
-  @Test func aRateLimitSpacesStarts() async throws {
+  @Test func `a rate limit spaces starts`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue((0..<5).map { QueueInput($0) })
@@ -258,7 +258,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func invalidArgumentsAreRefused() async throws {
+  @Test func `invalid arguments are refused`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     let process: @Sendable (QueueDelivery<Int>) async throws -> Void = { _ in }
@@ -277,7 +277,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func closingTheQueueEndsTheWorker() async throws {
+  @Test func `closing the queue ends the worker`() async throws {
     let folder = try TemporaryFolder()
     let queue = try await makeQueue(in: folder)
     try await queue.enqueue(1)

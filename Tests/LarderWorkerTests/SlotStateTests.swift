@@ -24,7 +24,7 @@ import Testing
     #expect(reserved == delay, sourceLocation: place)
   }
 
-  @Test func slotsAreSharedByWeight() {
+  @Test func `slots are shared by weight`() {
     var state = SlotState(limit: 1, weights: [3, 1])
     state.wait(0)
     state.wait(1)
@@ -39,7 +39,7 @@ import Testing
     #expect(order == [0, 0, 1, 0, 0, 0, 1, 0])
   }
 
-  @Test func aQueueThatDoesNotWaitEarnsNothing() {
+  @Test func `a queue that does not wait earns nothing`() {
     var state = SlotState(limit: 1, weights: [1, 1])
     for _ in 0..<10 {
       state.wait(0)
@@ -54,7 +54,7 @@ import Testing
     #expect(Set(first + second) == [0, 1])
   }
 
-  @Test func freeSlotsAreTakenOnlyIfNoQueueWaits() {
+  @Test func `free slots are taken only if no queue waits`() {
     var state = SlotState(limit: 4, weights: [1, 1])
     expectTaken(3, of: 3, &state)
     expectTaken(1, of: 3, &state)
@@ -66,7 +66,7 @@ import Testing
     expectTaken(3, of: 9, &state)
   }
 
-  @Test func aHungClosureCostsItsSlotOnly() {
+  @Test func `a hung closure costs its slot only`() {
     var state = SlotState(limit: 2, weights: [1, 1])
     expectTaken(1, of: 1, &state)
     state.start(0)
@@ -88,7 +88,7 @@ import Testing
   }
 
   /// Random histories keep the limit, and serve every queue that waits while a slot is not hung.
-  @Test func randomHistories() {
+  @Test func `random histories`() {
     for seed in 1...200 as ClosedRange<UInt64> {
       var random = SeededGenerator(seed: seed)
       let limit = Int.random(in: 1...4, using: &random)
@@ -124,7 +124,7 @@ import Testing
     }
   }
 
-  @Test func theFirstReasonOfACancellationDecides() {
+  @Test func `the first reason of a cancellation decides`() {
     var state = ClosureState()
     let (first, second) = (state.cancel(.timeLimit), state.cancel(.stopped))
     #expect(first && !second && state.cancellation == .timeLimit)
@@ -136,7 +136,7 @@ import Testing
     #expect(state.hasEnded)
   }
 
-  @Test func aClosureThatHasEndedIsNeitherCancelledNorHung() {
+  @Test func `a closure that has ended is neither cancelled nor hung`() {
     var state = ClosureState()
     state.end(.returned([:]))
     let isCancelled = state.cancel(.timeLimit)
@@ -145,7 +145,7 @@ import Testing
     guard case .returned = state.outcome else { return #expect(Bool(false), "\(String(describing: state.outcome))") }
   }
 
-  @Test func startsAreEvenlySpaced() {
+  @Test func `starts are evenly spaced`() {
     var schedule = RateSchedule(RateLimit(4, per: .seconds(1)))
     expectDelay(.zero, at: .seconds(5), &schedule)
     expectDelay(.milliseconds(250), at: .seconds(5), &schedule)
@@ -155,7 +155,7 @@ import Testing
     expectDelay(.milliseconds(250), at: .seconds(60), &schedule)
   }
 
-  @Test func aStartIsReservedAtOnceOnlyIfItIsPermittedNow() {
+  @Test func `a start is reserved at once only if it is permitted now`() {
     var schedule = RateSchedule(RateLimit(1, per: .seconds(1)))
     let (first, second) = (schedule.reserveAtOnce(at: .zero), schedule.reserveAtOnce(at: .milliseconds(999)))
     #expect(first && !second)

@@ -56,7 +56,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func anItemThatCrashesItsProcessTakesNoOtherItemWithIt() async throws {
+  @Test func `an item that crashes its process takes no other item with it`() async throws {
     let folder = try TemporaryFolder()
     let (path, log) = (folder.path("queue"), folder.path("log"))
     let count = Int(ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"] ?? "") ?? 0 >= 100 ? 10_000 : 1000

@@ -28,7 +28,7 @@ import UnixSignals
     var all: [String] { texts.withLock { $0 } }
   }
 
-  @Test func aWorkerOfTwoQueues() async throws {
+  @Test func `a worker of two queues`() async throws {
     let log = Log()
     let (smtp, server, logger) = (Service(log: log), Service(log: log), Service(log: log))
     let (mails, events) = (try await queue(["mail"]), try await queue(["a", "b"]))
@@ -59,7 +59,7 @@ import UnixSignals
     #expect(log.all.sorted() == ["a", "b", "mail"])
   }
 
-  @Test func aHandlerWithALimitOfAllWorkers() async throws {
+  @Test func `a handler with a limit of all workers`() async throws {
     let log = Log()
     let smtp = Service(log: log)
     let bytes = MemoryStore<[UInt8]>()
@@ -84,7 +84,7 @@ import UnixSignals
   }
 
   #if ServiceLifecycle
-  @Test func aWorkerInAServiceGroup() async throws {
+  @Test func `a worker in a service group`() async throws {
     let queue = try await queue(["mail"])
     let logger = Logger(label: "worker")
     let worker = QueueWorker([QueueHandler(queue) { _ in }])
@@ -106,7 +106,7 @@ import UnixSignals
   }
   #endif
 
-  @Test func aBatchThatFailsInPart() async throws {
+  @Test func `a batch that fails in part`() async throws {
     struct Refusal: Error {}
     struct Server: Sendable {
       func post(_ events: [String]) async throws -> [Int: any Error] { events.contains("b") ? [1: Refusal()] : [:] }
@@ -129,7 +129,7 @@ import UnixSignals
     #expect(worker.statistics().failed == 1)
   }
 
-  @Test func aWorkerThatExits() async throws {
+  @Test func `a worker that exits`() async throws {
     let (queue, hung, clock) = (try await queue(["mail"]), HungClosure(), ManualClock())
     let handlers = [QueueHandler(queue, timeLimit: .seconds(10)) { _ in await hung.run() }]
     let codes = Locked<[Int32]>([])

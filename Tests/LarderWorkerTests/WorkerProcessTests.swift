@@ -149,7 +149,7 @@ import Testing
     }
   }
 
-  @Test func everyItemIsAcknowledgedOnce() async throws {
+  @Test func `every item is acknowledged once`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "two worker processes")
     var takeovers = 0

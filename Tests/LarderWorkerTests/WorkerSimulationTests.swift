@@ -15,7 +15,7 @@ import Testing
   .enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"),
   .timeLimit(.minutes(10)))
 struct WorkerSimulationTests {
-  @Test func everyHealthyItemIsProcessedWithinABound() async throws {
+  @Test func `every healthy item is processed within a bound`() async throws {
     let trial = ScheduledTrial("workers", maximumSteps: 1_000_000, switchesAtLocks: false) { context in
       try await Simulation(context).run()
     }

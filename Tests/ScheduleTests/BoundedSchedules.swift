@@ -32,7 +32,7 @@ struct BoundedSchedules {
 
   /// Two programs with three writers: each snapshot keeps the limit, a key has the last value that its writer has set or none, and
   /// the entries that are gone were reported as evicted.
-  @Test func theLimitIsNeverExceeded() async throws {
+  @Test func `the limit is never exceeded`() async throws {
     try await runSchedules("a limit") { context in
       let bytes = context.slowStore()
       let evicted = Shared<[BoundedEviction]>([])
@@ -96,7 +96,7 @@ struct BoundedSchedules {
   }
 
   /// Reads that run at the same time count as uses: the entries that were not read are evicted first.
-  @Test func entriesThatWereReadStay() async throws {
+  @Test func `entries that were read stay`() async throws {
     try await runSchedules("the order of use") { context in
       let bytes = context.slowStore()
       let evicted = Shared<[StoreKey]>([])

@@ -15,7 +15,7 @@ struct CoordinationSchedules {
   }
 
   /// Programs whose stores fail and hang, so that holders lose their locks and do not notice.
-  @Test func noWriteLandsAfterALaterToken() async throws {
+  @Test func `no write lands after a later token`() async throws {
     try await runSchedules("fenced writes") { context in
       let base = MemoryStore<[UInt8]>()
       let issued = Shared<UInt64>(0)
@@ -55,7 +55,7 @@ struct CoordinationSchedules {
     }
   }
 
-  @Test func waitersThatAreCancelledHoldUpNoOther() async throws {
+  @Test func `waiters that are cancelled hold up no other`() async throws {
     try await runSchedules("cancelled waiters", switchesAtLocks: false) { context in
       let store = context.slowStore()
       let holders = Shared(0)
@@ -85,7 +85,7 @@ struct CoordinationSchedules {
     }
   }
 
-  @Test func anEffectInATransactionHappensOnce() async throws {
+  @Test func `an effect in a transaction happens once`() async throws {
     try await runSchedules("idempotent transactions") { context in
       let store = context.slowStore()
       let keys = try IdempotencyKeys(
@@ -110,7 +110,7 @@ struct CoordinationSchedules {
     }
   }
 
-  @Test func anEffectOutsideHappensAtMostOnce() async throws {
+  @Test func `an effect outside happens at most once`() async throws {
     try await runSchedules("idempotent requests", switchesAtLocks: false) { context in
       let store = context.slowStore()
       let effects = Shared(0)
@@ -141,7 +141,7 @@ struct CoordinationSchedules {
     }
   }
 
-  @Test func aValueIsTakenOnce() async throws {
+  @Test func `a value is taken once`() async throws {
     try await runSchedules("taken values") { context in
       let store = context.slowStore(of: Int.self)
       let taken = Shared<[Int]>([])

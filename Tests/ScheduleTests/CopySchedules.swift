@@ -68,7 +68,7 @@ struct CopySchedules {
   /// beside the cache.
   ///
   /// Until then, a read that misses the cache may see it, and a later one not.
-  @Test(arguments: [false, true]) func aReportedWriteIsSeenAtOnce(isEager: Bool) async throws {
+  @Test(arguments: [false, true]) func `a reported write is seen at once`(isEager: Bool) async throws {
     try await runSchedules("a cache beside writers\(isEager ? ", eager" : "")") { context in
       let base = context.slowStore(of: Int.self).observable()
       var configuration = CachedStoreConfiguration<Int>(entryLimit: 2)
@@ -104,7 +104,7 @@ struct CopySchedules {
 
   /// One key that is written through a cache and beside it at the same time: a read that begins after a write has returned sees no
   /// value that was replaced before that write began.
-  @Test func aWriteBesideABusyKeyIsSeen() async throws {
+  @Test func `a write beside a busy key is seen`() async throws {
     try await runSchedules("two writers of a cached key") { context in
       let base = context.slowStore(of: Int.self).observable()
       let cache = base.cached(clock: context.clock)
@@ -161,7 +161,7 @@ struct CopySchedules {
   }
 
   /// A value that was set is in the cache until its time to live has passed, also if readers find its expired predecessor.
-  @Test func aNewValueIsNotTakenForItsExpiredPredecessor() async throws {
+  @Test func `a new value is not taken for its expired predecessor`() async throws {
     try await runSchedules("values that expire") { context in
       let cache = MemoryCache<String, Int>(timeToLive: CacheTimeToLive(afterWrite: .seconds(1)), clock: context.clock)
       cache.setValue(0, forKey: "key")
@@ -181,7 +181,7 @@ struct CopySchedules {
 
   /// A cache on disk: a read that begins after a write through it sees that write, and a write beside it when copies from before
   /// have reached their maximum age.
-  @Test func aForeignWriteIsSeenInTime() async throws {
+  @Test func `a foreign write is seen in time`() async throws {
     try await runSchedules("a cache on disk beside writers") { context in
       let base = context.slowStore(of: Int.self)
       let (maximumAge, negativeAge) = (Duration.seconds(10), Duration.seconds(4))

@@ -9,7 +9,7 @@ import Testing
 /// Transactions and queues in many schedules: what was acknowledged has happened once.
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct EffectSchedules {
-  @Test func transfersKeepTheSum() async throws {
+  @Test func `transfers keep the sum`() async throws {
     try await runSchedules("transfers") { context in
       let bytes = context.slowStore()
       let accounts = bytes.typed(Int.self, prefix: "a/", codec: .json())
@@ -37,7 +37,7 @@ struct EffectSchedules {
     }
   }
 
-  @Test func consumersShareAQueue() async throws {
+  @Test func `consumers share a queue`() async throws {
     try await runSchedules("two consumers") { context in
       let bytes = context.slowStore()
       let queue = try await StoreQueue(
@@ -72,7 +72,7 @@ struct EffectSchedules {
 
   /// A consumer that waits for the time of an item is not forgotten, also if the timer ends while the consumer is still about to
   /// wait.
-  @Test func aDelayedItemIsDeliveredInTime() async throws {
+  @Test func `a delayed item is delivered in time`() async throws {
     try await runSchedules("delayed items") { context in
       context.mayPassTime()
       let queue = try await StoreQueue(
@@ -90,7 +90,7 @@ struct EffectSchedules {
   // The threads of files take part in debug builds only.
 
   /// The next producer must get the room for which one that has given up was waiting.
-  @Test func aProducerThatGivesUpAdmitsOthers() async throws {
+  @Test func `a producer that gives up admits others`() async throws {
     try await runSchedules("producers") { context in
       let queue = try await QueueStore<Int>(
         path: "/queue", codec: .cbor(),

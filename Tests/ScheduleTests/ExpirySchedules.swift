@@ -7,7 +7,7 @@ import Testing
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct ExpirySchedules {
   /// Several purges run while expired entries are set again.
-  @Test func aPurgeRemovesNoNewEntry() async throws {
+  @Test func `a purge removes no new entry`() async throws {
     try await runSchedules("a purge beside writes") { context in
       let store = context.slowStore(of: Expiring<Int>.self).expiring(.after(.seconds(10)), now: { context.clock.date })
       let keys = (0..<3).map { StoreKey("\($0)") }
@@ -35,7 +35,7 @@ struct ExpirySchedules {
 
   /// A session that is read before its deadline lives for nine tenths of the window at least, while its renewal is still to be
   /// written, is being written, and is written.
-  @Test func aSessionThatIsReadInTimeLivesOn() async throws {
+  @Test func `a session that is read in time lives on`() async throws {
     // A read overlapped the write of an earlier renewal, and was lost.
     let lostRead =
       "2227 8=1 29=1 113=3 114=6 122=1 124=7 137=5 177=2 183=5 191=12 202=4 211=1 214=1 229=1 232=1 238=10 259=10 292=9 293=1"

@@ -86,7 +86,7 @@ struct FileSchedules {
 
   /// Three writers, a reader and a compaction: each writer has two keys, which a batch or an update changes together, so that both have the
   /// last number that was acknowledged, or the one that was being written.
-  @Test(arguments: stores.indices) func acknowledgedWritesSurvive(_ index: Int) async throws {
+  @Test(arguments: stores.indices) func `acknowledged writes survive`(_ index: Int) async throws {
     let subject = Self.stores[index]
     let endings = Shared<Set<UInt64>>([])
     try await runSchedules("endings of \(subject.name)") { context in
@@ -181,7 +181,7 @@ struct FileSchedules {
   // MARK: Replaced files
 
   /// Several readers check whether a file was replaced, and one of the checks fails: a later one notices the new file.
-  @Test func aReplacedFileIsNoticed() async throws {
+  @Test func `a replaced file is noticed`() async throws {
     try await runSchedules("a replaced file") { context in
       let disk = SimulatedFileSystem(seed: context.seed)
       let file = try disk.open("/file", .createNew)
@@ -233,7 +233,7 @@ struct FileSchedules {
 
   /// Two producers and two consumers of a queue: after the end, it has the items that were enqueued and not acknowledged, and
   /// those that consumers have are not delivered again before their leases end.
-  @Test func aQueueKeepsItsItems() async throws {
+  @Test func `a queue keeps its items`() async throws {
     let endings = Shared<Set<UInt64>>([])
     // A lease was on disk, its item could not be read, and the error said that nothing had changed.
     let regressions = ["16378 101=2 102=2 129=3 135=12 271=4 301=12 377=1 378=3 379=2 381=3 386=12"]

@@ -35,7 +35,7 @@ struct HTTPSchedules {
 
   /// Callers of one URL share a fetch: each gets the whole body, those that are cancelled do not disturb the others, and the response
   /// is stored.
-  @Test func callersShareAFetch() async throws {
+  @Test func `callers share a fetch`() async throws {
     // The cache cancels a fetch without callers, in the middle of which no other work may run.
     try await runSchedules("a shared fetch", switchesAtLocks: false) { context in
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=3600"])
@@ -102,7 +102,7 @@ struct HTTPSchedules {
   }
 
   /// A slow reader never fails if the body is stored, and delays a fast one for at most the limit if it is not.
-  @Test func aSlowReaderDoesNotStopOthers() async throws {
+  @Test func `a slow reader does not stop others`() async throws {
     let tooSlow = Shared(0)
     try await runSchedules("a slow reader", share: 0.5) { context in
       let base = context.slowStore()
@@ -127,7 +127,7 @@ struct HTTPSchedules {
 
   /// A caller whose task runs late gets the body from its beginning, also if the body turns out to be too large for the store when
   /// memory does not have its beginning any more.
-  @Test func aLateCallerGetsTheWholeBody() async throws {
+  @Test func `a late caller gets the whole body`() async throws {
     try await runSchedules("a late caller", share: 0.5) { context in
       let cache = try await Self.open(context.slowStore(), context) { $0.largestBody = 5_000_000 }
       _ = try await Self.readLargeBody(cache, context)
@@ -139,7 +139,7 @@ struct HTTPSchedules {
   /// After an unsafe request or an explicit invalidation has returned, no response from before is served, whatever the store
   /// does.
   @Test(arguments: [false, true], [false, true])
-  func anInvalidatedResponseIsNotServed(withErrors: Bool, withCancellation: Bool) async throws {
+  func `an invalidated response is not served`(withErrors: Bool, withCancellation: Bool) async throws {
     let hits = Shared(0)
     let name = "invalidations\(withErrors ? ", errors" : "")\(withCancellation ? ", cancellation" : "")"
     try await runSchedules(name, switchesAtLocks: !withCancellation) { context in
@@ -185,7 +185,7 @@ struct HTTPSchedules {
   }
 
   /// A response is served only while it is fresh, or after the origin has confirmed it.
-  @Test func aStaleResponseIsValidated() async throws {
+  @Test func `a stale response is validated`() async throws {
     let validations = Shared(0)
     try await runSchedules("revalidation") { context in
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=4"], delay: .seconds(1))
@@ -212,7 +212,7 @@ struct HTTPSchedules {
   }
 
   /// Requests that were under way when the origin began to fail do not delay the request that finds out that it works again.
-  @Test func anOriginThatHasFailedIsAskedAgain() async throws {
+  @Test func `an origin that has failed is asked again`() async throws {
     try await runSchedules("an origin that fails") { context in
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=1, stale-if-error=86400"])
       let cache = try await Self.open(context.slowStore(), context)
@@ -238,7 +238,7 @@ struct HTTPSchedules {
   }
 
   /// Invalidations that have failed are carried out once each when the store works again, however many requests come.
-  @Test func failedInvalidationsAreRepeatedOnce() async throws {
+  @Test func `failed invalidations are repeated once`() async throws {
     try await runSchedules("failed invalidations") { context in
       let base = context.slowStore()
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=3600"])

@@ -168,11 +168,11 @@ struct HostSchedules {
     }
   }
 
-  @Test func noReadOfACacheIsOlderThanASecond() async throws {
+  @Test func `no read of a cache is older than a second`() async throws {
     try await Self.run("a cache beside another host") { store, context in store.cached(clock: context.clock) }
   }
 
-  @Test func noReadOfACacheThatRefreshesIsOlderThanASecond() async throws {
+  @Test func `no read of a cache that refreshes is older than a second`() async throws {
     try await Self.run("a refreshing cache beside another host") { store, context in
       store.cached(
         CachedStoreConfiguration(refreshAfter: .milliseconds(100), negativeTimeToLive: .seconds(5)),
@@ -180,7 +180,7 @@ struct HostSchedules {
     }
   }
 
-  @Test func noReadOfATieredStoreIsOlderThanASecond() async throws {
+  @Test func `no read of a tiered store is older than a second`() async throws {
     try await Self.run("copies beside another host") { store, context in
       let start = ElapsedTime(by: context.clock)
       return try store.cached(

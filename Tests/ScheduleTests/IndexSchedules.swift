@@ -55,7 +55,7 @@ struct IndexSchedules {
   private static let keys: [StoreKey] = ["1", "2"]
 
   /// The results of two programs that write names: one order explains which of them the index refuses.
-  @Test func aUniqueKeyHasOneOwner() async throws {
+  @Test func `a unique key has one owner`() async throws {
     try await runSchedules("a unique index") { context in
       let bytes = context.slowStore()
       // Two objects, as two programs have.
@@ -133,7 +133,7 @@ struct IndexSchedules {
   // MARK: Queries
 
   /// A query beside writers returns only entries that have the index key, and each entry that has it all the time.
-  @Test func queriesAgreeWithValues() async throws {
+  @Test func `queries agree with values`() async throws {
     try await runSchedules("queries of an index") { context in
       let bytes = context.slowStore()
       let programs = [try await Self.open(bytes), try await Self.open(bytes)]
@@ -166,7 +166,7 @@ struct IndexSchedules {
   }
 
   /// Two programs complete a new index while both write.
-  @Test func aRebuildMissesNoWrite() async throws {
+  @Test func `a rebuild misses no write`() async throws {
     // A rebuild had read a list that another one then removed with the former indexes, and left its entry out.
     try await runSchedules("rebuilding an index", share: 0.25, regressions: ["160"]) { context in
       let bytes = context.slowStore()

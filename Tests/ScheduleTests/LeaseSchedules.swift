@@ -26,7 +26,7 @@ struct LeaseSchedules {
     try await StoreQueue(context.slowStore(), prefix: "q/", codec: .cbor(), environment: .manual(context.clock))
   }
 
-  @Test func aClosureWhoseLeaseIsLostEnds() async throws {
+  @Test func `a closure whose lease is lost ends`() async throws {
     try await runSchedules("lost leases") { context in
       let queue = try await Self.queue(context)
       try await queue.enqueue(1)
@@ -49,7 +49,7 @@ struct LeaseSchedules {
     }
   }
 
-  @Test func aProcessedItemIsNotDeliveredAgain() async throws {
+  @Test func `a processed item is not delivered again`() async throws {
     // The task is cancelled, whose handlers no other work may interrupt.
     try await runSchedules("repeated acknowledgements", switchesAtLocks: false) { context in
       var generator = context.generator()
@@ -80,7 +80,7 @@ struct LeaseSchedules {
   }
 
   /// Two acknowledgements and an extension of one receipt: one acknowledgement removes the item, and the other one is refused.
-  @Test func aReceiptIsAcknowledgedOnce() async throws {
+  @Test func `a receipt is acknowledged once`() async throws {
     try await runSchedules("changes of one receipt") { context in
       let queue = try await Self.queue(context)
       try await queue.enqueue(1)

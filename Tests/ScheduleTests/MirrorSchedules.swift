@@ -34,7 +34,7 @@ struct MirrorSchedules {
   /// One order, whatever store is read, explains all results, and both have the same entries at the end.
   ///
   /// - Parameter errorProbability: The probability of an error before or after an operation of either store.
-  @Test(arguments: [0, 0.06]) func aMoveLosesNoWrite(_ errorProbability: Double) async throws {
+  @Test(arguments: [0, 0.06]) func `a move loses no write`(_ errorProbability: Double) async throws {
     let moves = Shared(0)
     try await runSchedules("a mirror that moves, with \(errorProbability) errors") { context in
       let history = HistoryTrial("a mirror") { _ in
@@ -65,7 +65,7 @@ struct MirrorSchedules {
   }
 
   /// A comparison beside writers finds no difference that is only a running write.
-  @Test func aRunningWriteIsNoDifference() async throws {
+  @Test func `a running write is no difference`() async throws {
     try await runSchedules("comparing a mirror") { context in
       let mirror = try MirroredStore(
         primary: context.slowStore(of: Int.self), secondary: context.slowStore(of: Int.self, number: 1))

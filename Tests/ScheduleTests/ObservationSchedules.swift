@@ -117,7 +117,7 @@ struct ObservationSchedules {
   /// Each observer reaches the last state of the store, however slow it is, or is cancelled, and none leaves an observation.
   ///
   /// A missed change would suspend it forever.
-  @Test(arguments: subjects.indices) func anObserverMissesNothing(_ index: Int) async throws {
+  @Test(arguments: subjects.indices) func `an observer misses nothing`(_ index: Int) async throws {
     let subject = Self.subjects[index]
     try await runSchedules("observers of \(subject.name)") { context in
       try await Self.run(subject.open(context), context)

@@ -71,7 +71,7 @@ struct QueueSchedules {
 
   /// Consumers that hold, lose, release and extend leases: no item is delivered beside a lease or after its acknowledgement, each
   /// receipt is valid until its lease ends, and each item is acknowledged or becomes a dead letter once.
-  @Test(arguments: all.indices) func leasesExcludeEachOther(_ index: Int) async throws {
+  @Test(arguments: all.indices) func `leases exclude each other`(_ index: Int) async throws {
     let subject = Self.all[index]
     try await runSchedules("leases of \(subject.name)") { context in
       let queues = try await subject.open(context)
@@ -133,7 +133,7 @@ struct QueueSchedules {
   }
 
   /// An item whose lease is renewed is delivered once, however long its consumer takes.
-  @Test(arguments: all.indices) func aRenewedLeaseDoesNotEnd(_ index: Int) async throws {
+  @Test(arguments: all.indices) func `a renewed lease does not end`(_ index: Int) async throws {
     let subject = Self.all[index]
     // The renewal is cancelled by the code under test.
     try await runSchedules("renewals of \(subject.name)", switchesAtLocks: false) { context in
@@ -164,7 +164,7 @@ struct QueueSchedules {
   // MARK: Order
 
   /// The items of a group are delivered one at a time, in order, also if they are released.
-  @Test(arguments: storeQueues.indices) func aGroupKeepsItsOrder(_ index: Int) async throws {
+  @Test(arguments: storeQueues.indices) func `a group keeps its order`(_ index: Int) async throws {
     let subject = Self.storeQueues[index]
     try await runSchedules("groups of \(subject.name)") { context in
       let queues = try await subject.open(context)
@@ -207,7 +207,7 @@ struct QueueSchedules {
   }
 
   /// Of items that wait, a consumer gets the one with the highest priority, and of these the first.
-  @Test(arguments: storeQueues.indices) func theHighestPriorityIsFirst(_ index: Int) async throws {
+  @Test(arguments: storeQueues.indices) func `the highest priority is first`(_ index: Int) async throws {
     let subject = Self.storeQueues[index]
     try await runSchedules("priorities of \(subject.name)") { context in
       let queues = try await subject.open(context)
@@ -249,7 +249,7 @@ struct QueueSchedules {
 
   /// Producers and consumers are cancelled at any moment: an item is in the queue if its producer was told so, and is acknowledged
   /// once, no lease is left, and the consumer that remains misses none.
-  @Test(arguments: all.indices) func cancellationLosesNothing(_ index: Int) async throws {
+  @Test(arguments: all.indices) func `cancellation loses nothing`(_ index: Int) async throws {
     let subject = Self.all[index]
     try await runSchedules("cancelled consumers of \(subject.name)") { context in
       let queues = try await subject.open(context)

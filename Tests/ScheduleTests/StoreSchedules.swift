@@ -5,7 +5,7 @@ import Testing
 /// Decorators and stacks in many schedules: three tasks whose results one order of all operations must explain.
 @Suite(.enabled(if: ScheduledTrial.isAvailable, "this runtime lets no program choose the order of its jobs"))
 struct StoreSchedules {
-  @Test(arguments: StoreSubject.all.indices) func oneOrderExplainsAllResults(_ index: Int) async throws {
+  @Test(arguments: StoreSubject.all.indices) func `one order explains all results`(_ index: Int) async throws {
     let subject = StoreSubject.all[index]
     try await runSchedules(subject.name) { context in
       try await history(of: subject, context)
@@ -15,7 +15,7 @@ struct StoreSchedules {
 
   /// An error before or after an operation of the base must have the outcome that it claims.
   @Test(arguments: StoreSubject.all.indices.filter { StoreSubject.all[$0].keepsAcknowledgedWrites })
-  func errorsHaveTheirOutcome(_ index: Int) async throws {
+  func `errors have their outcome`(_ index: Int) async throws {
     let subject = StoreSubject.all[index]
     try await runSchedules("\(subject.name), with errors") { context in
       try await history(of: subject, context, errorProbability: 0.06)
@@ -25,7 +25,7 @@ struct StoreSchedules {
 
   /// A cancelled operation has had no effect, and others don't notice it.
   @Test(arguments: StoreSubject.all.indices, [false, true])
-  func aCancelledOperationHasNoEffect(_ index: Int, withErrors: Bool) async throws {
+  func `a cancelled operation has no effect`(_ index: Int, withErrors: Bool) async throws {
     let subject = StoreSubject.all[index]
     guard subject.keepsAcknowledgedWrites || !withErrors else { return }
     let suffix = withErrors ? " and errors" : ""
@@ -38,7 +38,7 @@ struct StoreSchedules {
   }
 
   /// Closing waits for the operations that have begun, however they end, and all later ones are refused.
-  @Test(arguments: StoreSubject.all.indices) func closingWaitsForOperations(_ index: Int) async throws {
+  @Test(arguments: StoreSubject.all.indices) func `closing waits for operations`(_ index: Int) async throws {
     let subject = StoreSubject.all[index]
     try await runSchedules("\(subject.name), closed") { context in
       let store = try await subject.open(StoreSubject.Bases(context))

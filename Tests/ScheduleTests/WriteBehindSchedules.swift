@@ -104,7 +104,7 @@ struct WriteBehindSchedules {
   /// Errors that pass: no commit takes a key back, a flush has all that was accepted before it, and closing has everything.
   ///
   /// If the errors concern all changes, each commit also has the first writes of each task, without a gap.
-  @Test(arguments: codes.indices) func aFlushHasWhatWasAccepted(_ index: Int) async throws {
+  @Test(arguments: codes.indices) func `a flush has what was accepted`(_ index: Int) async throws {
     let code = Self.codes[index]
     try await runSchedules("write-behind over errors that pass, \(code.rawValue)") { context in
       let writes = Shared([Writes](repeating: Writes(), count: 3))
@@ -147,7 +147,7 @@ struct WriteBehindSchedules {
 
   /// Errors that stay: each accepted write is in the base, replaced by a later one, or in one failure, and a flush throws as long as
   /// there is one.
-  @Test(arguments: codes.indices) func whatIsGivenUpIsReported(_ index: Int) async throws {
+  @Test(arguments: codes.indices) func `what is given up is reported`(_ index: Int) async throws {
     let code = Self.codes[index]
     try await runSchedules("write-behind over errors that stay, \(code.rawValue)") { context in
       let writes = Shared([Writes](repeating: Writes(), count: 3))
@@ -209,7 +209,7 @@ struct WriteBehindSchedules {
   }
 
   /// An outage that does not end, and a close with a limit: what was accepted is in the base or in the second store.
-  @Test func closingSavesWhatItCannotWrite() async throws {
+  @Test func `closing saves what it cannot write`() async throws {
     let saved = Shared(0)
     try await runSchedules("closing write-behind in an outage") { context in
       let writes = Shared([Writes](repeating: Writes(), count: 3))
@@ -248,7 +248,7 @@ struct WriteBehindSchedules {
   }
 
   /// Errors that pass do not show in the results of operations.
-  @Test func oneOrderExplainsAllResults() async throws {
+  @Test func `one order explains all results`() async throws {
     try await runSchedules("write-behind with retries") { context in
       let history = HistoryTrial("write-behind") { _ in
         Base(context, errorProbability: 0.2).writeBehind(

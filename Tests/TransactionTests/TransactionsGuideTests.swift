@@ -8,7 +8,7 @@ import Testing
 
 /// The Swift code of the guide `Modules/Larder/Larder.docc/Transactions.md`, with that of `Bank.swift`.
 @Suite struct TransactionsGuideTests {
-  @Test func aTransferIsMadeOnce() async throws {
+  @Test func `a transfer is made once`() async throws {
     let bank = try await Bank.open(MemoryStore<[UInt8]>())
     let transfer = Transfer(source: "0", target: "1", amount: 70)
     #expect(try await bank.transfer(transfer, id: "t1") == .done)
@@ -19,7 +19,7 @@ import Testing
     #expect(try await bank.accounts.values(forKeys: ["0", "1"]).map { $0?.balance } == [30, 170])
   }
 
-  @Test func aJobHasItsEffectOnce() async throws {
+  @Test func `a job has its effect once`() async throws {
     let bytes = MemoryStore<[UInt8]>()
     let orders = try await bytes.queue(of: Int.self, prefix: "orders/", codec: .cbor())
     let totals = bytes.typed(Int.self, prefix: "totals/", codec: .cbor())

@@ -34,24 +34,24 @@ import Testing
     try await store.close()
   }
 
-  @Test func tasksOverMemory() async throws {
+  @Test func `tasks over memory`() async throws {
     try await work(MemoryStore<[UInt8]>(), steps: 40)
   }
 
-  @Test func tasksOverJSON() async throws {
+  @Test func `tasks over JSON`() async throws {
     let folder = try TemporaryFolder()
     try await work(
       try await JSONFileStore<[UInt8]>(path: folder.path("bank.json"), durability: .buffered), steps: 20)
   }
 
-  @Test func tasksOverACache() async throws {
+  @Test func `tasks over a cache`() async throws {
     let folder = try TemporaryFolder()
     let store = try await LMDBStore<[UInt8]>(path: folder.path("bank"), codec: .raw, durability: .buffered)
     try await work(store.cached(), steps: 40)
   }
 
   /// Another program has changed both entries since the cache has one of them.
-  @Test func copiesOfACacheAreNotMixedWithEntries() async throws {
+  @Test func `copies of a cache are not mixed with entries`() async throws {
     let base = MemoryStore<[UInt8]>()
     let cache = base.cached()
     try base.apply([.set("a", [50]), .set("b", [50])])
@@ -109,7 +109,7 @@ import Testing
       : AnyDataStore(try await SQLiteStore<[UInt8]>(path: path, codec: .raw, durability: .buffered))
   }
 
-  @Test(arguments: ["lmdb", "sqlite"]) func killedProcesses(over scheme: String) async throws {
+  @Test(arguments: ["lmdb", "sqlite"]) func `killed processes`(over scheme: String) async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("bank")
     try await kill { delay, seed in
@@ -135,7 +135,7 @@ import Testing
   }
 
   @Test(.limitedParallelism, arguments: [true, false])
-  func killedProcessesOverPostgres(_ isSerializable: Bool) async throws {
+  func `killed processes over Postgres`(_ isSerializable: Bool) async throws {
     let server = try await PostgresServer.shared
     let (connection, schema) = (server.connectionString, try await server.newSchema())
     // Otherwise, four programs would create the tables at the same time.

@@ -34,7 +34,7 @@ struct BoundaryTests {
       "Transfer-Encoding: chunked\r\n\r\n3c0\r\n\(text)\r\nzz\r\n",
       "Transfer-Encoding: chunked\r\n\r\n3e8\r\n\(text)",
     ])
-  func cutBodies(mode: HTTPCacheMode, rest: String) async throws {
+  func `cut bodies`(mode: HTTPCacheMode, rest: String) async throws {
     let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + rest
     try await run(mode, answering: answer, ending: .close) { proxy, origin async throws in
       for _ in 1...2 {
@@ -64,7 +64,7 @@ struct BoundaryTests {
   }
 
   @Test("Fields that can change the response, but are in no key, are removed", arguments: modes)
-  func unkeyedFields(mode: HTTPCacheMode) async throws {
+  func `unkeyed fields`(mode: HTTPCacheMode) async throws {
     let names = [
       "Forwarded", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded-Prefix", "X-Host", "X-HTTP-Host-Override",
       "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Original-Host", "X-Original-URL",
@@ -88,7 +88,7 @@ struct BoundaryTests {
       "GET / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: identity\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ])
-  func malformedUploads(mode: HTTPCacheMode, request: String) async throws {
+  func `malformed uploads`(mode: HTTPCacheMode, request: String) async throws {
     let origin = try await TestOrigin { request, wire in
       // An origin that gets no whole body does not answer.
       guard request.isComplete else { return .close }
@@ -106,7 +106,7 @@ struct BoundaryTests {
   }
 
   @Test("A change of the protocol is not a response", arguments: modes)
-  func switchingProtocols(mode: HTTPCacheMode) async throws {
+  func `switching protocols`(mode: HTTPCacheMode) async throws {
     let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: upgrade\r\n\r\n"
     try await run(mode, answering: answer) { proxy, _ async throws in
       #expect(try await proxy.exchange("GET /").status == 502)
@@ -114,7 +114,7 @@ struct BoundaryTests {
   }
 
   @Test("The length of a body that a response does not have is not passed on", arguments: modes)
-  func impossibleLength(mode: HTTPCacheMode) async throws {
+  func `impossible length`(mode: HTTPCacheMode) async throws {
     try await run(mode, answering: "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", ending: .close) {
       proxy, _ async throws in
       let response = try await proxy.exchange("GET /")
@@ -124,7 +124,7 @@ struct BoundaryTests {
 
   @Test(
     "Requests that wait for the origin do not stop others", arguments: modes, ["no-store", "no-cache", "max-age=60"])
-  func slowNeighbours(mode: HTTPCacheMode, directive: String) async throws {
+  func `slow neighbours`(mode: HTTPCacheMode, directive: String) async throws {
     let (gate, open) = AsyncStream<Void>.makeStream()
     let waiting = Task { for await _ in gate {} }
     let origin = try await TestOrigin { request, wire in

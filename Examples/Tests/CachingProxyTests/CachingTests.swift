@@ -46,7 +46,7 @@ struct CachingTests {
   }
 
   @Test("A range is answered from the store, and a tag of the client by 304")
-  func rangesAndConditions() async throws {
+  func `ranges and conditions`() async throws {
     let origin = try await TestOrigin { _, wire in
       try await wire.send(Self.response("Cache-Control: max-age=60\r\nETag: \"1\"\r\n", body: "0123456789"))
       return .keep
@@ -88,7 +88,7 @@ struct CachingTests {
   }
 
   @Test("If the origin has stopped, a stale response answers, unless it must be validated; then the answer is 504")
-  func stoppedOrigin() async throws {
+  func `stopped origin`() async throws {
     let clock = Clock()
     let origin = try await TestOrigin { request, wire in
       let directive = request.target == "/strict" ? ", must-revalidate" : ""
@@ -146,7 +146,7 @@ struct CachingTests {
   }
 
   @Test("The response to POST answers later GETs if it says that it is the representation of its URL")
-  func postResponse() async throws {
+  func `post response`() async throws {
     let origin = try await TestOrigin { request, wire in
       let fields = "Cache-Control: max-age=60\r\nContent-Location: \(request.target)\r\n"
       try await wire.send(Self.response(fields, body: request.method))
@@ -162,7 +162,7 @@ struct CachingTests {
   }
 
   @Test("A store that fails never fails a request")
-  func failingStore() async throws {
+  func `failing store`() async throws {
     let store = MemoryStore<[UInt8]>()
     let origin = try await TestOrigin { _, wire in
       try await wire.send(Self.response("Cache-Control: max-age=60\r\n", body: "text"))

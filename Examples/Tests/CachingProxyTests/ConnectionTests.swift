@@ -10,7 +10,7 @@ struct ConnectionTests {
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok"
 
   @Test("Requests that follow each other share a connection, unless the origin wants to close it")
-  func keptAlive() async throws {
+  func `kept alive`() async throws {
     let origin = try await TestOrigin { request, wire in
       guard request.target == "/last" else {
         try await wire.send(Self.ok)
@@ -73,7 +73,7 @@ struct ConnectionTests {
   }
 
   @Test("A request that changes something is not sent again", arguments: ["", "text"])
-  func notReplaced(body: String) async throws {
+  func `not replaced`(body: String) async throws {
     let origin = try await TestOrigin { request, wire in
       if request.method == "POST" { return .close }
       try await wire.send(Self.ok)
@@ -130,7 +130,7 @@ struct ConnectionTests {
   }
 
   @Test("A request body is forwarded as it arrives, with the framing that the client chose")
-  func requestBodies() async throws {
+  func `request bodies`() async throws {
     let origin = try await TestOrigin { request, wire in
       try await wire.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.body.count)\r\n\r\n\(request.body)")
       return .keep
@@ -153,7 +153,7 @@ struct ConnectionTests {
   @Test(
     "A request body that the client cut short does not look whole to the origin",
     arguments: ["Content-Length: 5\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"])
-  func cutRequestBody(rest: String) async throws {
+  func `cut request body`(rest: String) async throws {
     let origin = try await TestOrigin { request, wire in
       try await wire.send(Self.ok)
       return .keep
@@ -169,7 +169,7 @@ struct ConnectionTests {
   }
 
   @Test("A response that comes before the end of the request is forwarded")
-  func earlyResponse() async throws {
+  func `early response`() async throws {
     let origin = try await TestOrigin(readsBodies: false) { _, wire in
       try await wire.send("HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
       return .close
@@ -185,7 +185,7 @@ struct ConnectionTests {
   }
 
   @Test("A large response is read no faster than the client takes it")
-  func backPressure() async throws {
+  func `back pressure`() async throws {
     let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let total = 1 << 28

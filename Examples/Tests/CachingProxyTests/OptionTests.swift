@@ -20,7 +20,7 @@ struct OptionTests {
       (nil, ["/public"]), ("never", []), ("ifPublic", ["/public"]), ("ifFresh", ["/fresh", "/public"]),
       ("always", ["/fresh", "/public", "/validated"]),
     ] as [(String?, [String])])
-  func setCookie(value: String?, stored: [String]) async throws {
+  func `set cookie`(value: String?, stored: [String]) async throws {
     let options = try value.map { try command("--set-cookie", $0) } ?? command()
     let origin = try await TestOrigin { request, wire in
       let isValidation = !request["If-None-Match"].isEmpty

@@ -18,7 +18,7 @@ struct CollectorTests {
   }
 
   @Test("Each event counts once, however often it is received")
-  func countsOnce() async throws {
+  func `counts once`() async throws {
     try await withCollector { collector in
       for events in [[event(0), event(1)], [event(1), event(2)]] {
         let answer = collector.take(try JSONEncoder().encode(EventBatch(events: events)))
@@ -31,7 +31,7 @@ struct CollectorTests {
   }
 
   @Test("A batch with a task's events out of order is noticed")
-  func noticesDisorder() async throws {
+  func `notices disorder`() async throws {
     try await withCollector { collector in
       #expect(EventBatch(events: [event(0), event(5, task: 1), event(1), event(6, task: 1)]).isOrdered)
       #expect(!EventBatch(events: [event(1), event(0)]).isOrdered)
@@ -44,7 +44,7 @@ struct CollectorTests {
   }
 
   @Test("An invalid request is refused and adds no event")
-  func refusesNonsense() async throws {
+  func `refuses nonsense`() async throws {
     try await withCollector { collector in
       #expect(collector.take(Data("{}".utf8)) == .status(400))
       #expect(collector.intake.received.isEmpty && collector.intake.refusedCount == 1)
@@ -52,7 +52,7 @@ struct CollectorTests {
   }
 
   @Test("Faults follow the plan, and accept the events or do not")
-  func failsByPlan() async throws {
+  func `fails by plan`() async throws {
     try await withCollector(rate: 0.5) { collector in
       var plan = FaultPlan(rate: 0.5, seed: 7)
       var kinds: Set<Fault> = []
@@ -74,7 +74,7 @@ struct CollectorTests {
   }
 
   @Test("A lost event is reported")
-  func showsLoss() async throws {
+  func `shows loss`() async throws {
     try await withCollector { collector in
       _ = collector.take(try body(event(0)))
       #expect(Proof(recorded: ["s/0/0"], intake: collector.intake).holds)

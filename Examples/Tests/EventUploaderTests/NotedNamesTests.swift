@@ -7,7 +7,7 @@ import Testing
 @Suite("Names that survive the process")
 struct NotedNamesTests {
   @Test("Names are read again without duplicates, and others are appended")
-  func areThereAgain() async throws {
+  func `are there again`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"
       var names = try NotedNames(path: path)
@@ -24,7 +24,7 @@ struct NotedNamesTests {
   }
 
   @Test("A partial line of a killed process is not a name, and does not spoil the next one")
-  func dropsPartsOfLines() async throws {
+  func `drops parts of lines`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"
       for left in ["a\nb\nc", "a\nb\n", "c"] {

@@ -20,7 +20,7 @@ struct ServerTests {
   @Test(
     "Only a successful answer accepts a batch, and no batch is requested twice",
     arguments: [Collector.Answer.status(503), .cut, .silence])
-  func failuresAreFailures(failure: Collector.Answer) async throws {
+  func `failures are failures`(failure: Collector.Answer) async throws {
     let bodies = Locked<[Data]>([])
     let server = try await Server(silence: .milliseconds(1)) { body in
       bodies.withLock { bodies in
@@ -42,7 +42,7 @@ struct ServerTests {
   }
 
   @Test("Silence lasts longer than a client waits")
-  func silenceIsLong() async throws {
+  func `silence is long`() async throws {
     let server = try await Server { _ in .silence }
     let endpoint = HTTPEndpoint(url: try #require(URL(string: server.url)))
     let error = await #expect(throws: URLError.self) { try await endpoint.send(Self.batch) }
@@ -51,7 +51,7 @@ struct ServerTests {
   }
 
   @Test("A batch of any length arrives unchanged", arguments: [0, 50, 5_000])
-  func takesAnyLength(count: Int) async throws {
+  func `takes any length`(count: Int) async throws {
     let body = Locked(Data())
     let server = try await Server { received in
       body.withLock { $0 = received }

@@ -30,7 +30,7 @@ struct UploaderTests {
   }
 
   @Test("A failed batch is sent again, and its events leave the outbox only when it was accepted")
-  func sendsAgain() async throws {
+  func `sends again`() async throws {
     try await TemporaryFolder.with { folder in
       let endpoint = FailingEndpoint(failures: 8)
       let client = try await Client(outboxPath: "\(folder)/outbox", endpoint: endpoint, session: "s", seed: 1)
@@ -46,7 +46,7 @@ struct UploaderTests {
   }
 
   @Test("A client sends the events that an earlier one has left, and its own")
-  func takesOver() async throws {
+  func `takes over`() async throws {
     try await TemporaryFolder.with { folder in
       let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await outbox.enqueue((0..<7).map { QueueInput(Event(session: "old", task: 0, number: $0)) })
@@ -75,7 +75,7 @@ struct UploaderTests {
   }
 
   @Test("An item that cannot be decoded does not block others, and is kept as a dead letter", .timeLimit(.minutes(5)))
-  func passesOverNonsense() async throws {
+  func `passes over nonsense`() async throws {
     try await TemporaryFolder.with { folder in
       // One before an event, so that it is received alone, and one after an event, so that it is received in a batch.
       for (number, ids) in [["a"], ["b", "c"], []].enumerated() {
@@ -99,7 +99,7 @@ struct UploaderTests {
   }
 
   @Test("A client waits for the outbox while an earlier one is still closing it")
-  func waitsForTheOutbox() async throws {
+  func `waits for the outbox`() async throws {
     try await TemporaryFolder.with { folder in
       let earlier = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await earlier.enqueue(Event(session: "old", task: 0, number: 0))

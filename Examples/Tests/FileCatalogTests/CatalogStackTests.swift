@@ -14,7 +14,7 @@ struct CatalogStackTests {
   }
 
   @Test("The meters show what the cache and group commit saved, and continue when the store is opened again")
-  func savesWork() async throws {
+  func `saves work`() async throws {
     let folder = try TemporaryFolder()
     let stack = CatalogStack(registry: StoreRegistry(providers: [LMDBStoreProvider()]))
     let url = "lmdb:\(folder.path)/catalog"
@@ -45,7 +45,7 @@ struct CatalogStackTests {
   }
 
   @Test("There are no visits to an empty catalog")
-  func visitsNothing() async throws {
+  func `visits nothing`() async throws {
     let stack = CatalogStack(registry: StoreRegistry(providers: [MemoryStoreProvider()]))
     let store = try await stack.open("memory:")
     try await Visitors(store: store, paths: []).look(10, tasks: 2)

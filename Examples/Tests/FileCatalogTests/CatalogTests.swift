@@ -7,7 +7,7 @@ import Testing
 @Suite("The catalog of a folder")
 struct CatalogTests {
   @Test("A walk is in the byte order of paths, including names that are not UTF-8, and follows no link")
-  func walksInKeyOrder() throws {
+  func `walks in key order`() throws {
     let folder = try TemporaryFolder()
     try folder.makeFile("a/c")
     try folder.makeFile("a.b")
@@ -25,7 +25,7 @@ struct CatalogTests {
   }
 
   @Test("A second run writes only differences and removes missing entries")
-  func writesOnlyDifferences() async throws {
+  func `writes only differences`() async throws {
     let folder = try TemporaryFolder()
     for number in 0..<2500 {
       try folder.makeFile("folder/\(number)")
@@ -49,7 +49,7 @@ struct CatalogTests {
   }
 
   @Test("Entries in an unreadable folder are kept, and paths that are too long for a key are counted")
-  func keepsWhatItCannotSee() throws {
+  func `keeps what it cannot see`() throws {
     var problems = WalkProblems()
     problems.noteUnreadable("closed/", SystemError(code: EACCES))
     problems.noteUnreadable("odd", SystemError(code: EIO))
@@ -66,7 +66,7 @@ struct CatalogTests {
   }
 
   @Test("A missing folder cannot be walked")
-  func refusesMissingFolder() {
+  func `refuses missing folder`() {
     #expect(throws: SystemError(code: ENOENT)) { try FolderWalk(root: "/nowhere/at/all") }
   }
 

@@ -6,7 +6,7 @@ import Testing
 @Suite("The ranking")
 struct RankingTests {
   @Test("A ranking keeps the first elements of the sorted input", arguments: [0, 1, 3, 10, 100])
-  func keepsTheFirst(capacity: Int) {
+  func `keeps the first`(capacity: Int) {
     let seed = Seed.value
     var generator = SeededGenerator(seed: seed)
     let numbers = (0..<60).map { _ in Int.random(in: 0..<30, using: &generator) }
@@ -18,7 +18,7 @@ struct RankingTests {
   }
 
   @Test("Of equal elements, the first ones are kept in their order")
-  func prefersTheEarlier() {
+  func `prefers the earlier`() {
     var ranking = Ranking<(name: String, size: Int)>(capacity: 2) { $0.size > $1.size }
     for name in ["first", "second", "third"] {
       ranking.insert((name, 1))

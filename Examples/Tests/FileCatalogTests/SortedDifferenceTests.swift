@@ -7,7 +7,7 @@ import Testing
 @Suite("The difference of two sorted sequences")
 struct SortedDifferenceTests {
   @Test("New, changed, removed and unchanged entries are reported in key order")
-  func namesEachDifference() async throws {
+  func `names each difference`() async throws {
     let differences = try await difference(
       from: ["b": 1, "c": 1, "d": 1, "f": 1], to: ["a": 1, "b": 1, "d": 2, "g": 1])
     #expect(
@@ -18,14 +18,14 @@ struct SortedDifferenceTests {
   }
 
   @Test("If one side is empty, all entries are new or removed")
-  func takesEmptySides() async throws {
+  func `takes empty sides`() async throws {
     #expect(try await difference(from: [:], to: [:]) == [])
     #expect(try await difference(from: [:], to: ["a": 1]) == [.added(StoreEntry(key: "a", value: 1))])
     #expect(try await difference(from: ["a": 1], to: [:]) == [.removed("a")])
   }
 
   @Test("Applying the differences to the old entries gives the new ones")
-  func leadsFromOldToNew() async throws {
+  func `leads from old to new`() async throws {
     let seed = Seed.value
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<50 {

@@ -8,7 +8,7 @@ import Testing
 @Suite("The demonstration of the HTTP cache")
 struct HTTPCacheDemoTests {
   @Test("The program shows every kind of answer, and everything is as expected")
-  func everythingHolds() async throws {
+  func `everything holds`() async throws {
     let process = Process()
     process.executableURL = Bundle.main.bundleURL.appending(path: "HTTPCacheDemo")
     let pipe = Pipe()
@@ -33,7 +33,7 @@ struct HTTPCacheDemoTests {
   }
 
   @Test("A wrong answer, status or body is found")
-  func wrongAnswers() {
+  func `wrong answers`() {
     let step = Step(title: "a page", path: "/", expected: [.reused])
     let server = exchange("")
     var load = DemoOrigin.Load()

@@ -14,13 +14,13 @@ struct ImageTests {
   }
 
   @Test("Drawn images differ from each other")
-  func drawnImagesDiffer() {
+  func `drawn images differ`() {
     let numbers = Array(0..<10) + [255, 256, 65_535, 65_536]
     #expect(Set(numbers.map { ImageDrawing.bytes(ofImage: $0) }).count == numbers.count)
   }
 
   @Test("Another program reads a drawn image, its checksums and its pixels", .enabled(if: python != nil))
-  func drawnImageIsValid() async throws {
+  func `drawn image is valid`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/image.png"
       try Data(ImageDrawing.bytes(ofImage: 0xFF8001)).write(to: URL(filePath: path))
@@ -55,7 +55,7 @@ struct ImageTests {
   }
 
   @Test("Files come first, each image once; other files are skipped, and missing images are drawn")
-  func collectsImages() async throws {
+  func `collects images`() async throws {
     try await TemporaryFolder.with { folder in
       try FileManager.default.createDirectory(atPath: "\(folder)/below", withIntermediateDirectories: true)
       let files: [(String, [UInt8])] = [

@@ -53,7 +53,7 @@ import Testing
 
   private func url(_ path: String) throws -> URL { try #require(URL(string: "https://example.com/\(path)")) }
 
-  @Test func imagesOutliveTheProgram() async throws {
+  @Test func `images outlive the program`() async throws {
     let long = try url("b?1000&" + String(repeating: "x", count: 1000))
     var cache = try await open()
     for _ in 0..<2 {
@@ -69,7 +69,7 @@ import Testing
     try await cache.close()
   }
 
-  @Test func callersShareADownload() async throws {
+  @Test func `callers share a download`() async throws {
     let cache = try await open()
     let image = try url("a")
     try await withThrowingTaskGroup { group in
@@ -84,7 +84,7 @@ import Testing
     try await cache.close()
   }
 
-  @Test func theDiskKeepsItsLimit() async throws {
+  @Test func `the disk keeps its limit`() async throws {
     var limits = ImageCache.Limits()
     (limits.disk, limits.memory) = (100_000, 1)
     let cache = try await open(limits)
@@ -106,7 +106,7 @@ import Testing
     try await cache.close()
   }
 
-  @Test func imagesExpire() async throws {
+  @Test func `images expire`() async throws {
     var limits = ImageCache.Limits()
     limits.timeToLive = .seconds(60)
     let cache = try await open(limits)
@@ -127,7 +127,7 @@ import Testing
   }
 
   /// Over the server of Python.
-  @Test func loadsFromAServer() async throws {
+  @Test func `loads from a server`() async throws {
     let site = FileManager.default.temporaryDirectory.appending(path: "larder-\(UUID())")
     try FileManager.default.createDirectory(at: site, withIntermediateDirectories: true)
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: site) } }

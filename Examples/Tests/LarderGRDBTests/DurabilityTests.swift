@@ -6,7 +6,7 @@ import Testing
 
 /// The durability of commits, which depends on the settings of the program's own connection.
 @Suite(.timeLimit(.minutes(60))) struct DurabilityTests {
-  @Test func aPoolIsBufferedUnlessItIsConfigured() async throws {
+  @Test func `a pool is buffered unless it is configured`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -23,7 +23,9 @@ import Testing
   @Test(arguments: [
     ("delete", "FULL", Durability.buffered), ("delete", "EXTRA", .synced), ("truncate", "FULL", .synced),
     ("persist", "NORMAL", .buffered), ("memory", "EXTRA", .buffered), ("off", "EXTRA", .buffered),
-  ]) func aQueueIsAsDurableAsItsJournal(journal: String, synchronous: String, durability: Durability) async throws {
+  ]) func `a queue is as durable as its journal`(journal: String, synchronous: String, durability: Durability)
+    async throws
+  {
     var configuration = Configuration()
     configuration.prepareDatabase { db in
       try db.execute(sql: "PRAGMA journal_mode = \(journal); PRAGMA synchronous = \(synchronous)")
@@ -41,7 +43,7 @@ import Testing
   }
 
   /// The journal mode that the store has found at opening says nothing about a later commit.
-  @Test func aLogThatAnotherProgramHasTurnedOnIsSynced() async throws {
+  @Test func `a log that another program has turned on is synced`() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = NORMAL") }
@@ -64,7 +66,7 @@ import Testing
     #expect(try FileManager.default.attributesOfItem(atPath: log)[.size] as? Int == 0)
   }
 
-  @Test(arguments: [false, true]) func aFileThatIsMovedOrReplacedIsAConflict(isReplaced: Bool) async throws {
+  @Test(arguments: [false, true]) func `a file that is moved or replaced is a conflict`(isReplaced: Bool) async throws {
     let (file, other) = (try TestDatabase(), try TestDatabase())
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -90,7 +92,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aDatabaseInMemoryIsVolatile() async throws {
+  @Test func `a database in memory is volatile`() async throws {
     let store = try await GRDBStore<User>(in: DatabaseQueue())
     #expect(store.information.durability == .volatile)
     #expect(store.information.sharing == .exclusive)
@@ -100,7 +102,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func maintenanceCopiesTheProgramsTablesAndLeavesTheirRowNumbers() async throws {
+  @Test func `maintenance copies the programs tables and leaves their row numbers`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     try await pool.write { db in try Order(id: 1, total: 5).insert(db) }

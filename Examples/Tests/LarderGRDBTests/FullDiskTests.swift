@@ -7,7 +7,7 @@ import Testing
 /// The advice of the guide for a full disk.
 @Suite(.timeLimit(.minutes(5)), .enabled(if: SmallDisk.obstacle == nil, "\(SmallDisk.obstacle ?? "")"))
 struct FullDiskTests {
-  @Test func entriesAreRemovedOnceThereIsRoomForTheLog() async throws {
+  @Test func `entries are removed once there is room for the log`() async throws {
     let disk = try SmallDisk()
     let pool = try DatabasePool(path: "\(disk.path)/app.sqlite")
     let store = try await GRDBStore(in: pool, codec: .raw)

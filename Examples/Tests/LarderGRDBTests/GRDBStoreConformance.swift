@@ -28,11 +28,11 @@ import Testing
       codec: codec)
   }
 
-  @Test(arguments: pool.cases) func conformsInAPool(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: pool.cases) func `conforms in a pool`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 
-  @Test(arguments: queue.cases) func conformsInAQueue(_ conformanceCase: ConformanceCase) async throws {
+  @Test(arguments: queue.cases) func `conforms in a queue`(_ conformanceCase: ConformanceCase) async throws {
     try await conformanceCase.run()
   }
 }

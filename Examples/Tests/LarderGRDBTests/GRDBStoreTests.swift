@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct GRDBStoreTests {
   // MARK: The program's transactions
 
-  @Test func anEntryIsCommittedTogetherWithTheProgramsRow() async throws {
+  @Test func `an entry is committed together with the programs row`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -32,7 +32,7 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 1)
   }
 
-  @Test func readsInsideATransactionTakeRangesLimitsAndOrders() async throws {
+  @Test func `reads inside a transaction take ranges limits and orders`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -56,7 +56,7 @@ import Testing
     #expect(try await store.values(forKeys: ["1", "x"]) == [nil, [1]])
   }
 
-  @Test func aBatchThatFailsChangesNothingEvenIfTheErrorIsCaught() async throws {
+  @Test func `a batch that fails changes nothing even if the error is caught`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// Savepoints of one name nest.
-  @Test func theBodyOfAnUpdateWritesToOtherStores() async throws {
+  @Test func `the body of an update writes to other stores`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let (store, log) = (
@@ -107,7 +107,7 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 1)
   }
 
-  @Test func withoutATransactionABatchIsOneOfItsOwn() async throws {
+  @Test func `without a transaction a batch is one of its own`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -126,7 +126,7 @@ import Testing
     #expect(try await store.values(forKeys: ["a", "b"]) == [[9], [2]])
   }
 
-  @Test func aConnectionOfAnotherDatabaseIsRefused() async throws {
+  @Test func `a connection of another database is refused`() async throws {
     let (first, second) = (try TestDatabase(), try TestDatabase())
     let (pool, other) = (try first.pool(), try second.pool())
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -140,7 +140,7 @@ import Testing
 
   // MARK: Observation
 
-  @Test func valueObservationTracksAnEntry() async throws {
+  @Test func `value observation tracks an entry`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -154,7 +154,7 @@ import Testing
     #expect(try await names.next() == "Grace")
   }
 
-  @Test func observersLearnTheKeysOfTheStoreAndTheExistenceOfOtherChanges() async throws {
+  @Test func `observers learn the keys of the store and the existence of other changes`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -192,7 +192,7 @@ import Testing
       ])
   }
 
-  @Test func aTriggerThatChangesOtherEntriesIsReported() async throws {
+  @Test func `a trigger that changes other entries is reported`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -213,7 +213,7 @@ import Testing
   // MARK: The same file as SQLiteStore
 
   @Test(arguments: [SQLiteTableLayout.ordinary, .clustered])
-  func eachStoreOpensTheFileOfTheOther(layout: SQLiteTableLayout) async throws {
+  func `each store opens the file of the other`(layout: SQLiteTableLayout) async throws {
     let file = try TestDatabase()
     let written = try await SQLiteStore<User>(path: file.path, name: "users", codec: .json(), layout: layout)
     try await written.setValue(User(name: "Ada"), forKey: "user:7")
@@ -238,7 +238,7 @@ import Testing
     try await read.close()
   }
 
-  @Test func otherProgramsReadAndWriteWhileTheStoreIsOpen() async throws {
+  @Test func `other programs read and write while the store is open`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users", codec: .json())
@@ -251,7 +251,7 @@ import Testing
     await expectStoreError(.conflict) { try await users.setValue(User(name: "Eve"), forKey: "user:9") }
   }
 
-  @Test func aDatabaseInUTF16HoldsTheSameText() async throws {
+  @Test func `a database in UTF16 holds the same text`() async throws {
     let file = try TestDatabase()
     var configuration = Configuration()
     configuration.prepareDatabase { db in try db.execute(sql: "PRAGMA encoding = 'UTF-16le'") }
@@ -264,7 +264,7 @@ import Testing
 
   // MARK: Names, codecs and types
 
-  @Test func aTableThatIsNoStoreIsRefusedAndLeft() async throws {
+  @Test func `a table that is no store is refused and left`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     await expectStoreError(.unsupported) { try await GRDBStore<User>(in: pool, name: "orders") }
@@ -283,7 +283,7 @@ import Testing
     _ = try await GRDBStore<Int>(in: pool, name: "users")
   }
 
-  @Test func aCodecThatAnotherProgramRecordsStopsWriting() async throws {
+  @Test func `a codec that another program records stops writing`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -294,7 +294,7 @@ import Testing
     try await users.setValue(User(name: "Ada"), forKey: "b")
   }
 
-  @Test func aDatabaseOpenedForReadingIsNotWritten() async throws {
+  @Test func `a database opened for reading is not written`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     try await GRDBStore<User>(in: pool, name: "users").setValue(User(name: "Ada"), forKey: "a")
@@ -314,7 +314,7 @@ import Testing
 
   // MARK: Closing
 
-  @Test func closingTheStoreLeavesTheDatabaseOpen() async throws {
+  @Test func `closing the store leaves the database open`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -326,7 +326,7 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 0)
   }
 
-  @Test func aClosedDatabaseIsAClosedStore() async throws {
+  @Test func `a closed database is a closed store`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -337,7 +337,7 @@ import Testing
 
   // MARK: Locks
 
-  @Test func anotherProcessThatHoldsTheLockIsATimeOut() async throws {
+  @Test func `another process that holds the lock is a time out`() async throws {
     let file = try TestDatabase()
     let (pool, other) = (try file.pool(), try file.pool())
     let store = try await GRDBStore(in: pool, codec: .raw)

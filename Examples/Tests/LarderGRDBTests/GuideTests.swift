@@ -24,7 +24,7 @@ import Testing
     var order: Int
   }
 
-  @Test func theCodeOfTheGuideRuns() async throws {
+  @Test func `the code of the guide runs`() async throws {
     let file = try TestDatabase()
     _ = try file.pool()
     let path = file.path
@@ -58,7 +58,7 @@ import Testing
     try await durable(pool)
   }
 
-  @Test func theMigrationOfTheGuideRuns() async throws {
+  @Test func `the migration of the guide runs`() async throws {
     let file = try TestDatabase()
     let pool = try DatabasePool(path: file.path)
 
@@ -93,7 +93,7 @@ import Testing
     #expect(users.information.durability == .synced)
   }
 
-  @Test func theCodeIsInTheTestsOrTheExample() throws {
+  @Test func `the code is in the tests or the example`() throws {
     let repository = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../..")
     func text(_ path: String) throws -> String {
       try String(contentsOf: repository.appending(path: path), encoding: .utf8)

@@ -24,7 +24,7 @@ import Testing
     return migrator
   }
 
-  @Test func aStoreOfAMigrationIsNotErasedAtTheNextLaunch() async throws {
+  @Test func `a store of a migration is not erased at the next launch`() async throws {
     let file = try TestDatabase()
     for launch in 1...3 {
       let pool = try DatabasePool(path: file.path)
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// The guide warns of this mistake.
-  @Test func aStoreOutsideOfTheMigrationsIsErased() async throws {
+  @Test func `a store outside of the migrations is erased`() async throws {
     let file = try TestDatabase()
     for launch in 1...2 {
       let pool = try DatabasePool(path: file.path)
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func aStoreThatExistsIsLeft() async throws {
+  @Test func `a store that exists is left`() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     let users = try await GRDBStore<User>(in: queue, name: "users")
@@ -79,7 +79,7 @@ import Testing
     #expect(try await GRDBStore<User>(in: queue, name: "more", createsIfMissing: false).count() == 0)
   }
 
-  @Test func aRefusedCreationLeavesTheTransaction() async throws {
+  @Test func `a refused creation leaves the transaction`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     try await pool.write { db throws in
@@ -109,7 +109,7 @@ import Testing
   }
 
   /// The statements are those of the guide.
-  @Test func aMigrationRemovesAStore() async throws {
+  @Test func `a migration removes a store`() async throws {
     let file = try TestDatabase()
     let pool = try DatabasePool(path: file.path)
     try migrator().migrate(pool)
@@ -128,7 +128,7 @@ import Testing
     #expect(try await GRDBStore<User>(in: pool, name: "users", codec: .json()).count() == 0)
   }
 
-  @Test func aMigrationThatFailsCreatesNoStore() async throws {
+  @Test func `a migration that fails creates no store`() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     var migrator = DatabaseMigrator()
@@ -141,7 +141,7 @@ import Testing
   }
 
   /// SQLite tells the two names apart, and a dictionary of Swift, such as GRDB's cache of statements, does not.
-  @Test func aNameThatIsCanonicallyEqualToAnotherIsRefused() async throws {
+  @Test func `a name that is canonically equal to another is refused`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let first = try await GRDBStore(in: pool, name: "caf\u{E9}", codec: .raw)

@@ -8,7 +8,8 @@ import Testing
 /// The events that observers of the store receive, and their cost.
 @Suite(.timeLimit(.minutes(5))) struct ObservationTests {
   /// SQLite can remove all rows without looking at each, unless there is an observer when the statement is prepared.
-  @Test(arguments: [false, true]) func withoutAnObserverAllRowsAreRemovedAtOnce(isObserved: Bool) async throws {
+  @Test(arguments: [false, true]) func `without an observer all rows are removed at once`(isObserved: Bool) async throws
+  {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -33,7 +34,7 @@ import Testing
   }
 
   /// Without an observer, statements that the program has prepared remove all rows in one step, so GRDB reports no rows.
-  @Test func aStatementThatWasPreparedBeforeIsReported() async throws {
+  @Test func `a statement that was prepared before is reported`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -49,7 +50,9 @@ import Testing
   }
 
   /// The observer reads before the commit, so it must learn of it.
-  @Test(arguments: [false, true]) func anObserverThatIsAddedDuringATransactionLearnsOfIt(isOwn: Bool) async throws {
+  @Test(arguments: [false, true]) func `an observer that is added during a transaction learns of it`(isOwn: Bool)
+    async throws
+  {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -68,7 +71,7 @@ import Testing
   }
 
   /// GRDB does not report a transaction that SQLite itself has rolled back.
-  @Test func sqlAfterATransactionThatSQLiteHasRolledBackIsReported() async throws {
+  @Test func `sql after a transaction that SQLite has rolled back is reported`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -92,7 +95,7 @@ import Testing
     #expect(await events.finish() == [.changed([.range(.all)]), .changed([.key("d")])])
   }
 
-  @Test func cascadesAndTriggersOfOtherTablesAreReported() async throws {
+  @Test func `cascades and triggers of other tables are reported`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     try await pool.write { db in
@@ -119,7 +122,7 @@ import Testing
     #expect(try await store.keys(in: .all, limit: 9, order: .ascending) == ["b"])
   }
 
-  @Test func sqlThatChangesAClusteredTableIsReported() async throws {
+  @Test func `sql that changes a clustered table is reported`() async throws {
     let file = try TestDatabase()
     let written = try await SQLiteStore(path: file.path, name: "notes", codec: .raw, layout: .clustered)
     try await written.close()
@@ -134,7 +137,7 @@ import Testing
   }
 
   /// Triggers on other tables do not disable a cache.
-  @Test func reportsStayExactBesideTriggersOnOtherTables() async throws {
+  @Test func `reports stay exact beside triggers on other tables`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)

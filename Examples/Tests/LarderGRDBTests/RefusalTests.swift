@@ -48,7 +48,8 @@ import Testing
       batch: [.set("d", [4]), .set("e", [5])]),
   ]
 
-  @Test(arguments: refusals) func aRefusedBatchLeavesTheTransactionOfTheProgram(refusal: Refusal) async throws {
+  @Test(arguments: refusals) func `a refused batch leaves the transaction of the program`(refusal: Refusal) async throws
+  {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -69,7 +70,7 @@ import Testing
   }
 
   /// No savepoint can prevent this.
-  @Test func aTriggerThatRollsBackEndsTheTransaction() async throws {
+  @Test func `a trigger that rolls back ends the transaction`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -91,7 +92,7 @@ import Testing
   }
 
   /// A statement cannot undo the batch then, because GRDB runs none.
-  @Test func aTransactionThatIsCancelledDuringABatchChangesNothing() async throws {
+  @Test func `a transaction that is cancelled during a batch changes nothing`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -125,7 +126,7 @@ import Testing
   ///
   /// GRDB does not report a transaction that SQLite
   /// itself has rolled back.
-  @Test(arguments: [false, true]) func aSchemaThatWasRolledBackIsForgotten(isBySQLite: Bool) async throws {
+  @Test(arguments: [false, true]) func `a schema that was rolled back is forgotten`(isBySQLite: Bool) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -152,7 +153,8 @@ import Testing
 
   // MARK: Changes that vanish
 
-  @Test(arguments: ["INSERT", "UPDATE", "DELETE"]) func aChangeThatATriggerIgnoresIsAnError(event: String) async throws
+  @Test(arguments: ["INSERT", "UPDATE", "DELETE"]) func `a change that a trigger ignores is an error`(event: String)
+    async throws
   {
     let file = try TestDatabase()
     let pool = try file.pool()
@@ -186,7 +188,7 @@ import Testing
   }
 
   @Test(arguments: ["IGNORE", "REPLACE", "ROLLBACK"])
-  func aTableThatWouldReplaceOrIgnoreRowsIsRefused(clause: String) async throws {
+  func `a table that would replace or ignore rows is refused`(clause: String) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     for (number, constraint) in ["value TEXT NOT NULL UNIQUE", "value TEXT NOT NULL, UNIQUE(value)"].enumerated() {
@@ -206,7 +208,7 @@ import Testing
   }
 
   /// Only further constraints matter, because a conflict of keys is an update.
-  @Test func aConflictClauseOfTheKeyIsHarmless() async throws {
+  @Test func `a conflict clause of the key is harmless`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     try await pool.write { db in
@@ -238,7 +240,7 @@ import Testing
     DROP VIEW users_text; DROP TABLE users;
     CREATE TABLE users(key BLOB NOT NULL PRIMARY KEY, value TEXT NOT NULL UNIQUE ON CONFLICT IGNORE) STRICT
     """, "DROP TABLE larder; CREATE TABLE larder(x)",
-  ]) func aTableThatAnotherProgramChangesIsAConflict(change: String) async throws {
+  ]) func `a table that another program changes is a conflict`(change: String) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, name: "users", codec: .json(Int.self))
@@ -254,7 +256,7 @@ import Testing
     "DROP VIEW users_text; DROP TABLE users", "DROP VIEW users_text; ALTER TABLE users RENAME TO customers",
     "DROP VIEW users_text; ALTER TABLE users RENAME COLUMN value TO content",
     "DROP VIEW users_text; DROP TABLE users; CREATE TABLE users(id INTEGER PRIMARY KEY)",
-  ]) func aTableThatTheTransactionItselfChangesIsAConflict(change: String) async throws {
+  ]) func `a table that the transaction itself changes is a conflict`(change: String) async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, name: "users", codec: .json(Int.self))

@@ -6,7 +6,7 @@ import Testing
 
 /// Habits of programs with the database of a store, and their consequences.
 @Suite(.timeLimit(.minutes(5))) struct SituationTests {
-  @Test func aTemporaryTableOfTheSameNameHidesNothing() async throws {
+  @Test func `a temporary table of the same name hides nothing`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -20,13 +20,13 @@ import Testing
     #expect(try await GRDBStore<User>(in: pool, name: "users").count() == 1)
   }
 
-  @Test func namesThatHideSQLitesFunctionsAreRefused() async throws {
+  @Test func `names that hide SQLite s functions are refused`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     await expectStoreError(.invalidArgument) { try await GRDBStore<User>(in: pool, name: "pragma_table_list") }
   }
 
-  @Test func aRefusedOpeningLeavesNothing() async throws {
+  @Test func `a refused opening leaves nothing`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     await expectStoreError(.unsupported) {
@@ -35,7 +35,7 @@ import Testing
     #expect(try file.command("SELECT group_concat(name) FROM sqlite_schema") == "orders")
   }
 
-  @Test func aSymbolicLinkIsFollowedToTheLog() async throws {
+  @Test func `a symbolic link is followed to the log`() async throws {
     let file = try TestDatabase()
     let real = file.folder + "/real"
     try FileManager.default.createDirectory(atPath: real, withIntermediateDirectories: false)
@@ -51,7 +51,7 @@ import Testing
     await #expect(throws: StoreError.self) { try await store.synchronize() }
   }
 
-  @Test func anUpdateNoticesAReplacedTableBeforeItReads() async throws {
+  @Test func `an update notices a replaced table before it reads`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore<User>(in: pool, name: "users")
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func aRecordIsComparedAgainAfterASavepointIsRolledBack() async throws {
+  @Test func `a record is compared again after a savepoint is rolled back`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     _ = try await GRDBStore(in: pool, name: "users", codec: OldCodec())
@@ -86,7 +86,7 @@ import Testing
     #expect(try file.command("SELECT codec FROM larder") == "new")
   }
 
-  @Test func aStatementThatATriggerStopsInTheMiddleIsUndone() async throws {
+  @Test func `a statement that a trigger stops in the middle is undone`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -105,7 +105,7 @@ import Testing
     #expect(try await pool.read { try Order.fetchCount($0) } == 1)
   }
 
-  @Test func aBatchThatTheLibraryRefusesEndsTheTransaction() async throws {
+  @Test func `a batch that the library refuses ends the transaction`() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     let store = try await GRDBStore(in: queue, codec: .raw)
@@ -129,7 +129,7 @@ import Testing
     #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM other") } == 0)
   }
 
-  @Test func damagedTextIsAnErrorAndNotAnotherValue() async throws {
+  @Test func `damaged text is an error and not another value`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let users = try await GRDBStore(in: pool, name: "users", codec: .json(User.self))
@@ -142,7 +142,7 @@ import Testing
     #expect(try await users.verify().findings.count == 2)
   }
 
-  @Test func aWriteThatHasBegunCompletesDespiteACancellation() async throws {
+  @Test func `a write that has begun completes despite a cancellation`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -169,7 +169,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == [1])
   }
 
-  @Test func aWriteThatIsCancelledWhileItWaitsChangesNothing() async throws {
+  @Test func `a write that is cancelled while it waits changes nothing`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -200,7 +200,9 @@ import Testing
   }
 
   /// Only SQL can insert them.
-  @Test(arguments: [0, 512]) func aKeyOfAWrongLengthIsListedAndRemovedWithItsRange(length: Int) async throws {
+  @Test(arguments: [0, 512]) func `a key of a wrong length is listed and removed with its range`(length: Int)
+    async throws
+  {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -219,7 +221,7 @@ import Testing
     #expect(try await store.verify() == VerificationReport(entryCount: 2))
   }
 
-  @Test func closingWaitsForTheProgramsTransactions() async throws {
+  @Test func `closing waits for the programs transactions`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -269,7 +271,7 @@ import Testing
   /// The code says that the index of the log cannot grow.
   ///
   /// An observer of the program's throws it in place of the system.
-  @Test func aLogWithoutRoomForItsIndexIsAFullDisk() async throws {
+  @Test func `a log without room for its index is a full disk`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()
     let store = try await GRDBStore(in: pool, codec: .raw)
@@ -281,7 +283,7 @@ import Testing
     withExtendedLifetime(refusal) {}
   }
 
-  @Test func anOlderProgramCannotWriteOnceANewerOneHasWritten() async throws {
+  @Test func `an older program cannot write once a newer one has written`() async throws {
     let file = try TestDatabase()
     let queue = try DatabaseQueue(path: file.path)
     let base = JSONCodec<User>()
@@ -306,7 +308,7 @@ import Testing
     #expect(try await second.value(forKey: "b") == User(name: "Bob L."))
   }
 
-  @Test func aSuspendedDatabaseIsATimeOut() async throws {
+  @Test func `a suspended database is a time out`() async throws {
     let file = try TestDatabase()
     var configuration = Configuration()
     configuration.observesSuspensionNotifications = true

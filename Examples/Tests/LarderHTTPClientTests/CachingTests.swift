@@ -190,7 +190,7 @@ struct CachingTests {
   }
 
   @Test("A client that does not read holds the origin back")
-  func backPressure() async throws {
+  func `back pressure`() async throws {
     let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let count = 1024

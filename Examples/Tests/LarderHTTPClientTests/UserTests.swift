@@ -101,7 +101,7 @@ struct UserTests {
   }
 
   @Test("A shared cache does not store for one user")
-  func sharedCache() async throws {
+  func `shared cache`() async throws {
     try await run(mode: .shared, "max-age=60") { setting async throws in
       for _ in 1...2 { #expect(try await !setting.send(setting.request("/", fields: Self.alice)).isHit) }
     }

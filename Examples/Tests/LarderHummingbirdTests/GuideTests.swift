@@ -55,7 +55,7 @@ final class HummingbirdGuideTests: Sendable {
     "Modules/Applications/LarderHummingbird/LarderHummingbird.docc/LarderInVapor.md",
     "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/LarderHummingbirdTesting.md",
     "Modules/Testing/LarderHummingbirdTesting/LarderHummingbirdTesting.docc/TestingPersistDrivers.md",
-  ]) func thePageShowsThisCode(_ page: String) throws {
+  ]) func `the page shows this code`(_ page: String) throws {
     let tests = URL(filePath: #filePath).deletingLastPathComponent()
     let code = try ["GuideTests.swift", "PersistDriverTests.swift", "VaporGuideTests.swift"]
       .map { unindented(try String(contentsOf: tests.appending(path: $0), encoding: .utf8)) }.joined()
@@ -115,7 +115,7 @@ final class HummingbirdGuideTests: Sendable {
     }
   }
 
-  @Test func anOrder() async throws {
+  @Test func `an order`() async throws {
     let orderKeys = try IdempotencyKeys(bytes, prefix: "requests/", codec: .json(Order.self))
     let numbers = bytes.typed(Int.self, prefix: "numbers/", codec: .json())
     let orders = bytes.typed(Order.self, prefix: "orders/", codec: .json())
@@ -161,7 +161,7 @@ final class HummingbirdGuideTests: Sendable {
     #expect(error?.code == .closed)
   }
 
-  @Test func aServerClosesItsStore() async throws {
+  @Test func `a server closes its store`() async throws {
     let path = folder + "/server.sqlite"
     try await testGracefulShutdown { trigger in
       async let result: Void = run(path)

@@ -33,7 +33,7 @@ struct RateLimitMiddlewareTests {
     return Application(router: router)
   }
 
-  @Test func requestsAboveTheLimitAreRefused() async throws {
+  @Test func `requests above the limit are refused`() async throws {
     try await application().test(.router) { client in
       for remaining in [1, 0] {
         let response = try await client.execute(uri: "/good", method: .get, headers: [.from: "a"])
@@ -54,7 +54,7 @@ struct RateLimitMiddlewareTests {
   }
 
   /// Other errors mean something to the middleware around the limiter, and to the server.
-  @Test func anErrorWithAResponseHasTheFieldsAndOthersPassUnchanged() async throws {
+  @Test func `an error with a response has the fields and others pass unchanged`() async throws {
     try await application().test(.router) { client in
       let bad = try await client.execute(uri: "/bad", method: .get, headers: [.from: "a"])
       #expect(bad.status == .notFound)
@@ -66,7 +66,7 @@ struct RateLimitMiddlewareTests {
     }
   }
 
-  @Test func aProgramCanReplaceTheLimiter() async throws {
+  @Test func `a program can replace the limiter`() async throws {
     let (bytes, clock) = (MemoryStore<[UInt8]>(), clock)
     let count = Locked(1)
     let router = Router()
@@ -91,7 +91,7 @@ struct RateLimitMiddlewareTests {
     }
   }
 
-  @Test func namesOfAnyLengthAreKeys() async throws {
+  @Test func `names of any length are keys`() async throws {
     try await application().test(.router) { client in
       let (long, other) = (String(repeating: "x", count: 5000), String(repeating: "x", count: 4999) + "y")
       for name in [long, long, other, "", " "] {
@@ -162,7 +162,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     return fields
   }
 
-  @Test func aRepetitionGetsTheResponseOfTheFirst() async throws {
+  @Test func `a repetition gets the response of the first`() async throws {
     try await application().test(.router) { client in
       var bodies: [String] = []
       for key in ["\"k1\"", "k1", "\"k1\""] {
@@ -180,7 +180,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func aCookieIsNotStored() async throws {
+  @Test func `a cookie is not stored`() async throws {
     try await application().test(.router) { client in
       let first = try await client.execute(uri: "/cookie", method: .post, headers: Self.fields("k"))
       #expect(first.headers[.setCookie] == "session=secret")
@@ -191,7 +191,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     #expect(calls.withLock { $0 } == 1)
   }
 
-  @Test func aRequestWithoutAUserIsRefused() async throws {
+  @Test func `a request without a user is refused`() async throws {
     var fields = Self.fields("k")
     fields[.from] = nil
     try await application().test(.router) { [fields] client in
@@ -202,7 +202,7 @@ final class IdempotencyMiddlewareTests: Sendable {
   }
 
   /// The codes of the middleware are not those of a handler.
-  @Test func anErrorOfTheHandlerIsItsOwn() async throws {
+  @Test func `an error of the handler is its own`() async throws {
     try await application().test(.router) { client in
       for _ in 1...2 {
         let response = try await client.execute(uri: "/conflict", method: .post, headers: Self.fields("k"))
@@ -212,7 +212,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     #expect(calls.withLock { $0 } == 2)
   }
 
-  @Test func repetitionsAtTheSameTimeRunOnce() async throws {
+  @Test func `repetitions at the same time run once`() async throws {
     try await application().test(.router) { client in
       let bodies = try await withThrowingTaskGroup(of: String.self) { group in
         for _ in 0..<10 {
@@ -228,7 +228,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func noUserGetsTheResponseOfAnother() async throws {
+  @Test func `no user gets the response of another`() async throws {
     try await application().test(.router) { client in
       for (index, user) in ["ada", "bob", "", "adb"].enumerated() {
         let response = try await client.execute(
@@ -238,7 +238,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func aRepetitionDoesNotWaitForLongerThanTheLimit() async throws {
+  @Test func `a repetition does not wait for longer than the limit`() async throws {
     let clock = ManualClock()
     let keys = try IdempotencyKeys(
       bytes, prefix: "requests/", codec: .json(StoredHTTPResponse.self),
@@ -270,7 +270,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func theCallerDecidesWhichResponsesAreStored() async throws {
+  @Test func `the caller decides which responses are stored`() async throws {
     let router = Router()
     router.add(middleware: IdempotencyMiddleware(try keys(), storing: { _ in true }) { _, _ in "Ada" })
     router.post("fail") { [self] _, _ in
@@ -286,7 +286,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     #expect(calls.withLock { $0 } == 1)
   }
 
-  @Test func anotherRequestWithTheKeyIsRefused() async throws {
+  @Test func `another request with the key is refused`() async throws {
     try await application().test(.router) { client in
       _ = try await client.execute(uri: "/pay", method: .post, headers: Self.fields("k"), body: ByteBuffer(string: "5"))
       for (uri, body) in [("/pay", "6"), ("/pay?a=b", "5"), ("/refuse", "5"), ("/pay", "")] {
@@ -298,7 +298,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func badKeysAndBodiesAreRefused() async throws {
+  @Test func `bad keys and bodies are refused`() async throws {
     try await application(isRequired: true).test(.router) { client in
       for key in ["", "\"\"", String(repeating: "k", count: 256)] {
         let response = try await client.execute(uri: "/pay", method: .post, headers: Self.fields(key))
@@ -315,7 +315,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func failuresAreNotStored() async throws {
+  @Test func `failures are not stored`() async throws {
     try await application().test(.router) { client in
       for number in 1...2 {
         let response = try await client.execute(uri: "/fail", method: .post, headers: Self.fields("k"))
@@ -328,7 +328,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func aResponseThatIsTooLargeRunsOnce() async throws {
+  @Test func `a response that is too large runs once`() async throws {
     try await application().test(.router) { client in
       for _ in 1...2 {
         let response = try await client.execute(uri: "/large", method: .post, headers: Self.fields("k"))
@@ -338,7 +338,7 @@ final class IdempotencyMiddlewareTests: Sendable {
     }
   }
 
-  @Test func anInterruptedRequestIsRefusedOrRepeated() async throws {
+  @Test func `an interrupted request is refused or repeated`() async throws {
     // A closure that throws a `CancellationError` leaves it unknown whether it had its effect.
     for policy in [InterruptionPolicy.refuse, .runAgain] {
       let router = Router()

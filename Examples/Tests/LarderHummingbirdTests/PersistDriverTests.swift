@@ -61,20 +61,20 @@ struct PersistDriverTests {
     await database.close()
   }
 
-  @Test(arguments: memory.cases) func aMemoryStoreConforms(_ driverCase: PersistDriverCase) async throws {
+  @Test(arguments: memory.cases) func `a memory store conforms`(_ driverCase: PersistDriverCase) async throws {
     try await driverCase.run()
   }
 
-  @Test(arguments: sqlite.cases) func anSQLiteStoreConforms(_ driverCase: PersistDriverCase) async throws {
+  @Test(arguments: sqlite.cases) func `an SQLite store conforms`(_ driverCase: PersistDriverCase) async throws {
     try await driverCase.run()
   }
 
-  @Test(arguments: lmdb.cases) func anLMDBStoreConforms(_ driverCase: PersistDriverCase) async throws {
+  @Test(arguments: lmdb.cases) func `an LMDB store conforms`(_ driverCase: PersistDriverCase) async throws {
     try await driverCase.run()
   }
 
   @Test(.enabled(if: PostgresServer.isExternal || PostgresServer.isInstalled), arguments: postgres.cases)
-  func aPostgresStoreConforms(_ driverCase: PersistDriverCase) async throws {
+  func `a Postgres store conforms`(_ driverCase: PersistDriverCase) async throws {
     try await driverCase.run()
   }
 }
@@ -89,7 +89,7 @@ struct MemoryPersistDriverTests {
   // snippet.end
 
   /// It keeps expired entries until it tidies up, and they still count for `create` and `set`.
-  @Test func failsTheseCases() async throws {
+  @Test func `fails these cases`() async throws {
     let failures = try await Self.suite.run()
     for failure in failures { print(failure) }
     #expect(failures.map(\.driverCase.id) == [11, 12, 14, 18, 20])
@@ -107,7 +107,7 @@ struct StorePersistDriverTests {
       bytes, prefix: "persist/", purgeInterval: purgeInterval, clock: clock, now: { [clock] in clock.date })
   }
 
-  @Test func invalidKeysAreRefusedWithASentence() async throws {
+  @Test func `invalid keys are refused with a sentence`() async throws {
     let driver = try driver()
     let limit = StoreKey.maximumLength - 8
     try await driver.set(key: String(repeating: "k", count: limit), value: 1)
@@ -127,14 +127,14 @@ struct StorePersistDriverTests {
     #expect(try bytes.count(in: .all) == 1)
   }
 
-  @Test func badArgumentsAreRefused() async {
+  @Test func `bad arguments are refused`() async {
     await expectStoreError(.invalidArgument) { try driver(purgeInterval: .zero) }
     await expectStoreError(.invalidArgument) {
       try StorePersistDriver(bytes, prefix: StoreKey(String(repeating: "p", count: StoreKey.maximumLength)))
     }
   }
 
-  @Test func damagedBytesAreNotAValueOfAnotherType() async throws {
+  @Test func `damaged bytes are not a value of another type`() async throws {
     let driver = try driver()
     try await driver.set(key: "a", value: "text")
     try await bytes.setValue([1, 0x7B, 0x22], forKey: "persist/a")
@@ -142,7 +142,7 @@ struct StorePersistDriverTests {
     await expectStoreError(.corrupted) { try await driver.getWithTTL(key: "a", as: Int.self)?.object }
   }
 
-  @Test func eachCallIsOneOperationOfTheStore() async throws {
+  @Test func `each call is one operation of the store`() async throws {
     let store = FaultyStore(bytes)
     let driver = try StorePersistDriver(store, prefix: "persist/")
     for round in 1...40 {
@@ -156,7 +156,7 @@ struct StorePersistDriverTests {
     #expect(store.operationCount == 240)
   }
 
-  @Test func aDriverIsAServiceThatPurgesAndLeavesTheStoreOpen() async throws {
+  @Test func `a driver is a service that purges and leaves the store open`() async throws {
     let (driver, clock, bytes) = (try driver(), clock, bytes)
     try await driver.set(key: "short", value: 1, expires: .seconds(30))
     try await driver.set(key: "long", value: 1, expires: .seconds(3000))
@@ -172,7 +172,7 @@ struct StorePersistDriverTests {
     #expect(try await driver.get(key: "long", as: Int.self) == 1)
   }
 
-  @Test func aFailedPurgeIsReportedAndRepeated() async throws {
+  @Test func `a failed purge is reported and repeated`() async throws {
     let errors = Locked<[String]>([])
     let store = FaultyStore(bytes)
     let driver = try StorePersistDriver(
@@ -195,7 +195,7 @@ struct StorePersistDriverTests {
     try await run.value
   }
 
-  @Test func entriesBesideThePrefixAreLeftAlone() async throws {
+  @Test func `entries beside the prefix are left alone`() async throws {
     let driver = try driver()
     try await bytes.setValue([9], forKey: "persist")
     try await bytes.setValue([9], forKey: "other")

@@ -107,7 +107,7 @@ private struct StoreSessionDriver: AsyncSessionDriver {
 struct VaporGuideTests {
   private let bytes = MemoryStore<[UInt8]>()
 
-  @Test func aCache() async throws {
+  @Test func `a cache`() async throws {
     let cache = StoreCache(bytes)
     try await cache.set("a", to: ["x": 1], expiresIn: .minutes(1))
     try await cache.set("b", to: "text", expiresIn: nil)

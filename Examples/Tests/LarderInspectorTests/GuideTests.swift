@@ -28,7 +28,8 @@ struct InspectorGuideTests {
   private let users = MemoryStore<User>()
   private let files = MemoryStore<[UInt8]>()
 
-  @Test(arguments: ["LarderInspector.md", "InspectingStores.md"]) func thePageShowsThisCode(_ page: String) throws {
+  @Test(arguments: ["LarderInspector.md", "InspectingStores.md"]) func `the page shows this code`(_ page: String) throws
+  {
     let tests = URL(filePath: #filePath).deletingLastPathComponent()
     let code = unindented(try String(contentsOf: tests.appending(path: "GuideTests.swift"), encoding: .utf8))
     let root = tests.appending(path: "../../..")
@@ -46,7 +47,7 @@ struct InspectorGuideTests {
     text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: "\n")
   }
 
-  @Test func oneStore() async throws {
+  @Test func `one store`() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
     // snippet.overview
     let inspector = Inspector([InspectedStore("users", users, codec: .json())], hosts: ["admin.example.com"])
@@ -55,7 +56,7 @@ struct InspectorGuideTests {
     try await check(router, contains: ["users"])
   }
 
-  @Test func severalStores() async throws {
+  @Test func `several stores`() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
     let jobs = try await MemoryStore<[UInt8]>().queue(of: String.self, prefix: "jobs/", codec: .json())
     // snippet.in-a-server-of-your-own

@@ -4,14 +4,14 @@ import Testing
 
 @Suite("Markup")
 struct HTMLTests {
-  @Test func textIsEscapedAndLiteralsAreNot() {
+  @Test func `text is escaped and literals are not`() {
     let text = "<script>alert(\"1\" & '2')</script>"
     let markup: HTML = "<p title=\"\(text)\">\(text)</p>"
     let escaped = "&lt;script&gt;alert(&quot;1&quot; &amp; &#39;2&#39;)&lt;/script&gt;"
     #expect(markup.text == "<p title=\"\(escaped)\">\(escaped)</p>")
   }
 
-  @Test func markupWithinMarkupIsNotEscapedAgain() {
+  @Test func `markup within markup is not escaped again`() {
     let parts: [HTML] = ["<b>\("<")</b>", "<i>\(1)</i>"]
     let nothing: HTML? = nil
     let markup: HTML = "<p>\(parts)\(nothing)</p>"

@@ -110,7 +110,7 @@ struct HostileContentTests {
     }
   }
 
-  @Test func hostileContentStaysText() async throws {
+  @Test func `hostile content stays text`() async throws {
     let seed =
       ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
     print("LARDER_SEED=\(seed)")
@@ -164,7 +164,7 @@ struct HostileContentTests {
     }
   }
 
-  @Test func hostileRequestsAreAnswered() async throws {
+  @Test func `hostile requests are answered`() async throws {
     let seed =
       ProcessInfo.processInfo.environment["LARDER_SEED"].flatMap { UInt64($0) } ?? UInt64.random(in: 0...(.max))
     print("LARDER_SEED=\(seed)")

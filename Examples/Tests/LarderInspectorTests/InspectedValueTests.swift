@@ -11,7 +11,7 @@ struct InspectedValueTests {
     InspectedValue(bytes, format: format).forms
   }
 
-  @Test func theBytesDecideTheForms() throws {
+  @Test func `the bytes decide the forms`() throws {
     #expect(forms(Array(#"{"a":1}"#.utf8)) == [.json, .text, .hex])
     #expect(forms(Array("plain".utf8)) == [.text, .hex])
     #expect(forms(Array("7".utf8)) == [.text, .hex])
@@ -59,13 +59,13 @@ struct InspectedValueTests {
     }
   }
 
-  @Test func whatHasNotTheFormIsRefused() {
+  @Test func `what has not the form is refused`() {
     for (form, text) in [(EditForm.json, "{"), (.cbor, "nope"), (.hex, "0"), (.hex, "zz")] {
       #expect(throws: PageFailure.self) { try form.bytes(of: text) }
     }
   }
 
-  @Test func sizesAndCountsAreReadable() {
+  @Test func `sizes and counts are readable`() {
     #expect(
       [0, 999, 1000, 1234, 12_345, 999_600, 5_000_000_000].map { Readable.size($0) } == [
         "0 B", "999 B", "1.0 kB", "1.2 kB", "12 kB", "1.0 MB", "5.0 GB",

@@ -22,7 +22,7 @@ struct KeyListingTests {
     return store
   }
 
-  @Test func deeperKeysAreFolded() async throws {
+  @Test func `deeper keys are folded`() async throws {
     let store = try filled(["a", "a/1", "a/2", "a/b/3", "b:1", "b:2", "c", "d/", "é/x"])
     let top = try await listing(store)
     #expect(top.nodes == [.key("a"), .folder("a/"), .folder("b:"), .key("c"), .folder("d/"), .folder("é/")])
@@ -84,7 +84,7 @@ struct KeyListingTests {
     return nodes
   }
 
-  @Test func aFolderCostsOneRead() async throws {
+  @Test func `a folder costs one read`() async throws {
     let store = try filled((0..<20_000).map { StoreKey("folder\($0 % 20)/\($0)") })
     var (reads, keys) = (0, 0)
     let listing = try await KeyListing(prefix: "", at: .from(""), folds: true) {

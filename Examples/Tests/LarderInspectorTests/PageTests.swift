@@ -17,7 +17,7 @@ struct PageTests {
 
   private let bytes = MemoryStore<[UInt8]>()
 
-  @Test func theFirstViewComesWithoutACount() async throws {
+  @Test func `the first view comes without a count`() async throws {
     let store = FaultyStore(MemoryStore<[UInt8]>())
     store.schedule(.error(.ioFailed), on: .count, probability: 1)
     try await withInspector([InspectedStore("users", store)]) { browser in
@@ -27,7 +27,7 @@ struct PageTests {
     }
   }
 
-  @Test func keysAreATreeAndAList() async throws {
+  @Test func `keys are a tree and a list`() async throws {
     for key in ["user/ada", "user/bob", "count"] as [StoreKey] {
       try await bytes.setValue(Array("\"x\"".utf8), forKey: key)
     }
@@ -47,7 +47,7 @@ struct PageTests {
     }
   }
 
-  @Test func anEntryIsAddedEditedAndRemovedAfterAConfirmation() async throws {
+  @Test func `an entry is added edited and removed after a confirmation`() async throws {
     let users = MemoryStore<User>()
     try await withInspector([InspectedStore("users", users, codec: .json())], allowsChanges: true) { browser in
       let asked = try await browser.post([
@@ -95,7 +95,7 @@ struct PageTests {
     }
   }
 
-  @Test func anEditedEntryKeepsTheRestOfItsTime() async throws {
+  @Test func `an edited entry keeps the rest of its time`() async throws {
     let now = Date(timeIntervalSince1970: 1_800_000_000)
     let store = MemoryStore<Expiring<String>>().expiring(.after(.seconds(600)), now: { now })
     try await store.setValue("x", forKey: "k", timeToLive: .after(.seconds(60)))
@@ -110,7 +110,7 @@ struct PageTests {
     }
   }
 
-  @Test func damageIsShownInItsPlace() async throws {
+  @Test func `damage is shown in its place`() async throws {
     try await bytes.setValue(Array("{".utf8), forKey: "bad")
     try await bytes.setValue(Array("\"good\"".utf8), forKey: "good")
     let typed = bytes.typed(String.self, codec: .json())
@@ -124,7 +124,7 @@ struct PageTests {
     }
   }
 
-  @Test func changesAreCounted() async throws {
+  @Test func `changes are counted`() async throws {
     let store = bytes.observable()
     try await withInspector([InspectedStore("s", store)]) { browser in
       #expect(try await browser.text("state?store=0") == #"{"changes":0}"#)
@@ -135,7 +135,7 @@ struct PageTests {
   }
 
   /// The address of a mounted inspector may lack the slash, without which relative addresses lead elsewhere.
-  @Test func theInspectorCanBeMountedAnywhere() async throws {
+  @Test func `the inspector can be mounted anywhere`() async throws {
     let router = Router()
     Inspector([InspectedStore("s", bytes)]).addRoutes(to: router.group("admin/stores"))
     try await Application(router: router).test(.router) { client in

@@ -27,7 +27,7 @@ struct QueuePageTests {
     }
   }
 
-  @Test func countsItemsAndDeadLettersAreShown() async throws {
+  @Test func `counts items and dead letters are shown`() async throws {
     try await die(["dead<1>"])
     try await queue.enqueue("later", after: .seconds(600))
     try await queue.enqueue("first", id: "a")
@@ -46,7 +46,7 @@ struct QueuePageTests {
     }
   }
 
-  @Test func aDeadLetterIsRequeuedEditedOrRemoved() async throws {
+  @Test func `a dead letter is requeued edited or removed`() async throws {
     try await die(["a", "b", "c"])
     try await withInspector([inspected], allowsChanges: true) { browser in
       let asked = try await browser.post(["store": "0", "action": "requeue", "key": "61"])
@@ -68,7 +68,7 @@ struct QueuePageTests {
     }
   }
 
-  @Test func itemsAreEnqueuedAndTheQueueIsPausedAndResumed() async throws {
+  @Test func `items are enqueued and the queue is paused and resumed`() async throws {
     try await withInspector([inspected], allowsChanges: true) { browser in
       let enqueue: KeyValuePairs<String, String> = [
         "store": "0", "action": "enqueue", "newKey": "x", "form": "json", "value": "\"new\"",
@@ -110,7 +110,7 @@ struct QueuePageTests {
   }
 
   /// The confirmation has a time, and what dies later has not been seen by the one who confirmed it.
-  @Test func whatDiesAfterTheConfirmationIsLeft() async throws {
+  @Test func `what dies after the confirmation is left`() async throws {
     try await die(["a"])
     try await withInspector([inspected], allowsChanges: true) { browser in
       let fields: KeyValuePairs<String, String> = [

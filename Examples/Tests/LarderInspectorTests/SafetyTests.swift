@@ -32,7 +32,7 @@ struct RequestRulesTests {
     #expect(refusal(host: host) == (isAllowed ? nil : .host))
   }
 
-  @Test func aRequestWithoutAHostIsRefused() {
+  @Test func `a request without a host is refused`() {
     #expect(refusal(host: nil) == .host)
   }
 
@@ -52,7 +52,7 @@ struct RequestRulesTests {
     #expect(refusal("POST", origin: origin, site: site) == (isAllowed ? nil : .origin))
   }
 
-  @Test func anotherPageMayLinkHereButLoadsNothing() {
+  @Test func `another page may link here but loads nothing`() {
     #expect(refusal(site: "none") == nil)
     #expect(refusal(site: "same-origin") == nil)
     #expect(refusal(site: "cross-site", mode: "navigate", destination: "document") == nil)
@@ -61,7 +61,8 @@ struct RequestRulesTests {
     #expect(refusal(site: "same-site", mode: "cors", destination: "empty") == .origin)
   }
 
-  @Test(arguments: ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "post", ""]) func otherMethodsAreRefused(
+  @Test(arguments: ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "post", ""])
+  func `other methods are refused`(
     method: String
   ) {
     #expect(refusal(method, origin: "http://127.0.0.1:8080") == .method)
@@ -70,7 +71,7 @@ struct RequestRulesTests {
 
 @Suite("State of a session")
 struct SessionStateTests {
-  @Test func aTokenIsExchangedOnceForACookie() {
+  @Test func `a token is exchanged once for a cookie`() {
     var state = SessionState(token: "token")
     func redeems(_ isValid: Bool, _ token: String, for secret: String) {
       let isRedeemed = state.redeem(token, for: secret)
@@ -88,7 +89,7 @@ struct SessionStateTests {
     #expect(state.admits("secret"))
   }
 
-  @Test func secretsHave256Bits() {
+  @Test func `secrets have 256 bits`() {
     var generator = SeededGenerator(seed: 1)
     let secrets = (0..<100).map { _ in SessionState.secret(using: &generator) }
     #expect(Set(secrets).count == 100)
@@ -98,7 +99,7 @@ struct SessionStateTests {
 
 @Suite("Fields of forms")
 struct FormFieldsTests {
-  @Test func fieldsAreDecoded() throws {
+  @Test func `fields are decoded`() throws {
     let fields = FormFields("a=1&b=x+y%2Bz&c=%C3%A9&a=2&d&=e&k=6b")
     #expect(fields["a"] == "1")
     #expect(fields["b"] == "x y+z")
@@ -109,17 +110,19 @@ struct FormFieldsTests {
     #expect(try fields.key("missing") == nil)
   }
 
-  @Test(arguments: ["a=%", "a=%4", "a=%zz", "a=%FF", "%FF=a", "&&&", "="]) func damagedFieldsAreMissing(text: String) {
+  @Test(arguments: ["a=%", "a=%4", "a=%zz", "a=%FF", "%FF=a", "&&&", "="]) func `damaged fields are missing`(
+    text: String
+  ) {
     #expect(FormFields(text)["a"] == nil)
   }
 
-  @Test func aKeyThatIsNotHexadecimalOrTooLongIsRefused() {
+  @Test func `a key that is not hexadecimal or too long is refused`() {
     for text in ["k=../x", "k=0", "k=zz", "k=" + String(repeating: "61", count: 512)] {
       #expect(throws: PageFailure.self) { try FormFields(text).key("k") }
     }
   }
 
-  @Test func onlyTheFirstFieldsCount() {
+  @Test func `only the first fields count`() {
     let text = (0..<1000).map { "f\($0)=\($0)" }.joined(separator: "&")
     #expect(FormFields(text)["f63"] == "63")
     #expect(FormFields(text)["f64"] == nil)

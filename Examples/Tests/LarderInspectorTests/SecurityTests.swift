@@ -32,7 +32,7 @@ struct SecurityTests {
     try await withInspector([InspectedStore("s", bytes)], allowsChanges: allowsChanges, session: session, test)
   }
 
-  @Test func withoutTheCookieNothingIsReadOrChanged() async throws {
+  @Test func `without the cookie nothing is read or changed`() async throws {
     let session = InspectorSession()
     try await withSecret(allowsChanges: true, session: session) { browser in
       let wrong = [
@@ -52,7 +52,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func theTokenWorksOnceAndLeavesTheAddress() async throws {
+  @Test func `the token works once and leaves the address`() async throws {
     let session = InspectorSession()
     try await withSecret(session: session) { browser in
       let opened = try await browser.get("?token=\(session.token)")
@@ -70,7 +70,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func withoutPermissionNothingChanges() async throws {
+  @Test func `without permission nothing changes`() async throws {
     try await withSecret { browser in
       let changes = [
         "add", "set", "remove", "enqueue", "requeue", "requeueEdited", "purge", "requeueAll", "purgeAll", "pause",
@@ -93,7 +93,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func withoutAConfirmationNothingChanges() async throws {
+  @Test func `without a confirmation nothing changes`() async throws {
     try await withSecret(allowsChanges: true) { browser in
       let digest = Hexadecimal.text(of: Array("secret".utf8).withUnsafeBytes { KeyDigest.digest(of: $0) })
       let asked = try await browser.post(["store": "0", "action": "remove", "key": "6b", "shown": digest])
@@ -108,7 +108,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func aForeignNameOfTheServerReadsAndChangesNothing() async throws {
+  @Test func `a foreign name of the server reads and changes nothing`() async throws {
     try await withSecret(allowsChanges: true) { browser in
       for host in ["evil.example", "localhost.evil.example", "none", ""] {
         for page in pages {
@@ -125,7 +125,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func aChangeFromAnotherOriginIsRefused() async throws {
+  @Test func `a change from another origin is refused`() async throws {
     try await withSecret(allowsChanges: true) { browser in
       let removal = try await removal(of: Array("secret".utf8))
       for fields in [
@@ -143,7 +143,7 @@ struct SecurityTests {
     }
   }
 
-  @Test func eachResponseForbidsWhatItDoesNotNeed() async throws {
+  @Test func `each response forbids what it does not need`() async throws {
     let session = InspectorSession()
     for session in [nil, session] {
       try await withSecret(session: session) { browser in
@@ -162,7 +162,7 @@ struct SecurityTests {
 
   private static func name(_ text: String) -> HTTPField.Name { HTTPField.Name(text) ?? .from }
 
-  @Test func storedBytesAreNeverAPage() async throws {
+  @Test func `stored bytes are never a page`() async throws {
     let values = [
       "<html><script>alert(1)</script></html>",
       "<svg xmlns=\"http://www.w3.org/2000/svg\"><script>alert(1)</script></svg>", "<?xml version=\"1.0\"?>",

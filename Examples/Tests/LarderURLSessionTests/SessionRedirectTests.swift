@@ -91,7 +91,7 @@ struct SessionRedirectTests {
   }
 
   @Test("A redirect without a target is the response, of which this system may lose the body")
-  func withoutLocation() async throws {
+  func `without location`() async throws {
     try await SessionSetting.run { _, wire in
       try await wire.send(response(status: "302 Found", "Cache-Control: no-store", body: ""))
       return .keep

@@ -112,7 +112,7 @@ struct SessionTests {
   }
 
   @Test("The cache sees the fields that a configuration adds, and the cookies")
-  func addedFields() async throws {
+  func `added fields`() async throws {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpAdditionalHeaders = ["X-Version": "1"]
     let cookies = try #require(configuration.httpCookieStorage)

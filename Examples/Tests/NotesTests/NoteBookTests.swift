@@ -13,7 +13,7 @@ import Testing
 
   private func titles(_ page: StorePage<Note>) -> [String] { page.entries.map(\.value.title) }
 
-  @Test func notesAreListedNewestFirstByTagAndFolder() async throws {
+  @Test func `notes are listed newest first by tag and folder`() async throws {
     let book = try await NoteBook(bytes.observable())
     for number in 1...5 {
       _ = try await book.add("note \(number)", tags: number.isMultiple(of: 2) ? ["even"] : [], at: Int64(number))
@@ -29,7 +29,7 @@ import Testing
     #expect(titles(try await book.page(folder: Folder.inbox)) == ["note 5", "note 4", "note 2"])
   }
 
-  @Test func aMoveToAMissingFolderOrOfAMissingNoteChangesNothing() async throws {
+  @Test func `a move to a missing folder or of a missing note changes nothing`() async throws {
     let book = try await NoteBook(bytes.observable())
     let key = StoreKey(try await book.add("note", tags: [], at: 1))
     await #expect(throws: NoteError.missingFolder("work")) { try await book.move([key], to: "work") }
@@ -38,7 +38,7 @@ import Testing
     #expect(try await book.notes.value(forKey: key)?.folder == Folder.inbox)
   }
 
-  @Test func encryptedNotesNeedTheirKeys() async throws {
+  @Test func `encrypted notes need their keys`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "notes-\(UUID())")
     try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
     defer { try? FileManager.default.removeItem(at: folder) }
@@ -55,13 +55,13 @@ import Testing
     #expect(titles(try await book.page()) == ["secret"])
   }
 
-  @Test func twoNotesOfOneMomentGetTwoKeys() async throws {
+  @Test func `two notes of one moment get two keys`() async throws {
     let book = try await NoteBook(bytes.observable())
     #expect(try await book.add("a", tags: [], at: 1) == "1")
     #expect(try await book.add("b", tags: [], at: 1) == "2")
   }
 
-  @Test func notesOfVersionOneAreReadAndMigrated() async throws {
+  @Test func `notes of version one are read and migrated`() async throws {
     let old = try bytes.typed(NoteV1.self, prefix: "v/", codec: .json().versioned(1))
     try await old.setValue(
       NoteV1(title: "old", tags: "home, car", created: Date(timeIntervalSince1970: 7)), forKey: "7000")
@@ -73,7 +73,7 @@ import Testing
     #expect(try await book.notes.verifyIndexes().findings.isEmpty)
   }
 
-  @Test func aFailedWriteLeavesNotesAndIndexesAsTheyWere() async throws {
+  @Test func `a failed write leaves notes and indexes as they were`() async throws {
     let faulty = bytes.faulty()
     let book = try await NoteBook(faulty.observable())
     _ = try await book.add("first", tags: ["a"], at: 1)
@@ -83,7 +83,7 @@ import Testing
     #expect(try await book.notes.verifyIndexes().findings.isEmpty)
   }
 
-  @Test func aWatcherSeesANoteThatIsAddedWhileTheFirstPageIsShown() async throws {
+  @Test func `a watcher sees a note that is added while the first page is shown`() async throws {
     let store = bytes.observable()
     let book = try await NoteBook(store)
     var pages: [[String]] = []

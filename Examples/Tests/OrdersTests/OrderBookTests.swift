@@ -26,7 +26,7 @@ import Testing
   private func book() async throws -> OrderBook { try await OrderBook(path: "\(folder)/shop.sqlite") }
   private func queue() async throws -> QueueStore<OrderPlaced> { try await QueueStore(path: "\(folder)/queue") }
 
-  @Test func anOrderItsStockAndItsEventAreOneTransaction() async throws {
+  @Test func `an order its stock and its event are one transaction`() async throws {
     let book = try await book()
     try await book.stock.setValue(3, forKey: "tea")
     #expect(try await book.place("tea", count: 2) == 1)
@@ -39,7 +39,7 @@ import Testing
     try await book.close()
   }
 
-  @Test func anEventIsSentOnceAlsoIfTheProcessDiesBeforeItLeavesTheOutbox() async throws {
+  @Test func `an event is sent once also if the process dies before it leaves the outbox`() async throws {
     let (book, queue) = (try await book(), try await queue())
     try await book.stock.setValue(300, forKey: "tea")
     for _ in 0..<250 { _ = try await book.place("tea", count: 1) }
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// Kills processes that place orders and send events.
-  @Test func killedProcessesLoseNoOrderAndNoEvent() async throws {
+  @Test func `killed processes lose no order and no event`() async throws {
     let stocked = try await book()
     try await stocked.stock.setValue(1000, forKey: "tea")
     try await stocked.close()

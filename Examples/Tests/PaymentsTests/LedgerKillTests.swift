@@ -16,7 +16,7 @@ struct LedgerKillTests {
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2
 
   @Test("Each payment is booked exactly once", arguments: Step.allCases)
-  func booksOnce(_ step: Step) async throws {
+  func `books once`(_ step: Step) async throws {
     let server = try await PostgresServer.shared
     let schema = try await server.newSchema()
     let ledger = try await Ledger(server.connectionString, schema: schema)
@@ -42,7 +42,7 @@ struct LedgerKillTests {
   }
 
   @Test("A payment that another worker has taken over is not booked again")
-  func booksNoStalePayment() async throws {
+  func `books no stale payment`() async throws {
     let server = try await PostgresServer.shared
     let ledger = try await Ledger(server.connectionString, schema: server.newSchema())
     #expect(try await ledger.pay(Payment(account: "Ada", cents: 5), id: "a"))

@@ -9,7 +9,7 @@ import Testing
 @Suite("Two schedulers with one leader")
 struct SchedulerTests {
   @Test("Another process leads after the leader was suspended or killed, and no job is planned by an old leader")
-  func anotherProcessLeads() async throws {
+  func `another process leads`() async throws {
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-scheduler-\(UUID().uuidString)")
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
     let plan = try await Plan(folder: folder.path, lease: .seconds(1))

@@ -50,7 +50,7 @@ final class RouteTests: Sendable {
     return Answer(status: response.status.code, headers: response.headers, text: String(buffer: bytes))
   }
 
-  @Test func requestsWithoutASessionOrAKeyAreRefused() async throws {
+  @Test func `requests without a session or a key are refused`() async throws {
     try await withShop { address in
       for cookie in ["", "session=", "session=x", "session=" + String(repeating: "x", count: 600)] {
         #expect(try await send(.GET, "\(address)/me", ["Cookie": cookie]).status == 401)
@@ -64,7 +64,7 @@ final class RouteTests: Sendable {
     }
   }
 
-  @Test func ordersAreLimitedAndAKeyBelongsToOneOrder() async throws {
+  @Test func `orders are limited and a key belongs to one order`() async throws {
     try await withShop { address in
       let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
       let headers: HTTPHeaders = ["Cookie": login.headers.first(name: "Set-Cookie") ?? "", "Idempotency-Key": "k"]
@@ -96,7 +96,7 @@ final class RouteTests: Sendable {
   }
 
   /// An operator changes the setting in another process, here with another store over the file.
-  @Test func aLimitChangesWhileTheShopRuns() async throws {
+  @Test func `a limit changes while the shop runs`() async throws {
     try await withShop { address in
       let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
       let cookie = login.headers.first(name: "Set-Cookie") ?? ""
@@ -121,7 +121,7 @@ final class RouteTests: Sendable {
     }
   }
 
-  @Test func sizesAreLimited() async throws {
+  @Test func `sizes are limited`() async throws {
     try await withShop { address in
       let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
       let headers: HTTPHeaders = ["Cookie": login.headers.first(name: "Set-Cookie") ?? "", "Idempotency-Key": "k"]
@@ -135,7 +135,7 @@ final class RouteTests: Sendable {
     }
   }
 
-  @Test func aProductComesFromTheCacheTheSecondTime() async throws {
+  @Test func `a product comes from the cache the second time`() async throws {
     try await withShop { address in
       let first = try await send(.GET, "\(address)/products/3")
       #expect(first.text == #"{"id":3,"name":"Tea 3"}"#)
@@ -152,7 +152,7 @@ final class RouteTests: Sendable {
     return Dictionary(lines.map { ($0[0], Double($0[1]) ?? -1) }) { $1 }
   }
 
-  @Test func theMetricsAreTextForPrometheus() async throws {
+  @Test func `the metrics are text for Prometheus`() async throws {
     try await withShop { address in
       for path in ["health/ready", "health/live"] {
         #expect(try await send(.GET, "\(address)/\(path)").status == 200)

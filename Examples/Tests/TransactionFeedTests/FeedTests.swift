@@ -10,7 +10,7 @@ import Testing
 @Suite("The feed")
 struct FeedTests {
   @Test("Transactions are newest first, by account, and each is on exactly one page")
-  func pagesNewestFirst() async throws {
+  func `pages newest first`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 1000, accountCount: 3, seed: 7))
     try await feed.add(history.reversed())
@@ -23,7 +23,7 @@ struct FeedTests {
   }
 
   @Test("New transactions neither move a row to another page nor show one twice")
-  func readsWhileTransactionsArrive() async throws {
+  func `reads while transactions arrive`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 500, accountCount: 1, seed: 7))
     try await feed.add(history)
@@ -42,7 +42,7 @@ struct FeedTests {
   }
 
   @Test("The next page is loaded before it is requested")
-  func loadsAhead() async throws {
+  func `loads ahead`() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
@@ -56,7 +56,7 @@ struct FeedTests {
   }
 
   @Test("If loading ahead fails, the reader gets the error, and the same page when it asks again")
-  func triesAgain() async throws {
+  func `tries again`() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
@@ -73,7 +73,7 @@ struct FeedTests {
   }
 
   @Test("The cursor as text leads to the next page in another reader; other text is refused")
-  func handsCursorOver() async throws {
+  func `hands cursor over`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
     let pages = feed.pages(ofAccount: 1, size: 30)
@@ -88,7 +88,7 @@ struct FeedTests {
   }
 
   @Test("The naive way shows the same pages")
-  func naiveFeedIsEqual() async throws {
+  func `naive feed is equal`() async throws {
     let store = MemoryStore<Transaction>()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 300, accountCount: 2, seed: 7))
@@ -106,7 +106,7 @@ struct FeedTests {
   }
 
   @Test("Visits are measured, and find the details of every row that they open")
-  func visitsAreMeasured() async throws {
+  func `visits are measured`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     try await feed.add(TransactionHistory(count: 400, accountCount: 2, seed: 7))
     let meter = StoreMeter(name: "feed", logger: nil)

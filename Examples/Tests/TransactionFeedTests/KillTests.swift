@@ -16,7 +16,7 @@ struct KillTests {
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 4
 
   @Test("Every acknowledged transaction survives")
-  func keepsWhatWasAcknowledged() async throws {
+  func `keeps what was acknowledged`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed)
     try await TemporaryFolder.with { folder in

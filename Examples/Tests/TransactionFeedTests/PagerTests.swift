@@ -9,7 +9,7 @@ struct PagerTests {
   private let third = PageCursor(after: "2", order: .descending)
 
   @Test("The first page is loaded on request, each further page as soon as the previous one is taken")
-  func loadsAhead() {
+  func `loads ahead`() {
     var pager = Pager<String>()
     #expect(pager.takePage() == nil)
     #expect(pager.beginLoad() == .beginning)
@@ -30,7 +30,7 @@ struct PagerTests {
   }
 
   @Test("One load runs at a time, and a page that was not requested is ignored")
-  func loadsOnce() {
+  func `loads once`() {
     var pager = Pager<String>(start: .after(second))
     pager.finishLoad("from nowhere", next: nil)
     #expect(pager.takePage() == nil)
@@ -43,7 +43,7 @@ struct PagerTests {
   }
 
   @Test("A failed load is requested again, and a loaded page stays")
-  func triesAgain() {
+  func `tries again`() {
     var pager = Pager<String>()
     #expect(pager.beginLoad() == .beginning)
     pager.failLoad()

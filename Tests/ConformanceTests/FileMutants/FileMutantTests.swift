@@ -47,7 +47,7 @@ import WholeFile
   }
 
   @Test(arguments: combinations(without: .locksNothing))
-  func everyFaultBelowJSONFileStoreIsFound(_ combination: Combination) async throws {
+  func `every fault below JSON file store is found`(_ combination: Combination) async throws {
     let failure = try await FileMutantTests.failure(over: combination.fault) { fileSystem in
       try await JSONFileStore<Int>(
         path: "/store.json", codec: .json(), durability: combination.durability, fileSystem: fileSystem)
@@ -64,7 +64,7 @@ import WholeFile
   }
 
   @Test(arguments: TestDepth.part(of: faultsOfReplacing, oneIn: 3, for: "faults of replacing"))
-  func everyFaultBelowAStoreThatReplacesItsFileIsFound(_ fault: FileFault) async throws {
+  func `every fault below a store that replaces its file is found`(_ fault: FileFault) async throws {
     let failure = try await FileMutantTests.failure(over: fault) { fileSystem in
       try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: fileSystem)
     }
@@ -76,7 +76,7 @@ import WholeFile
   ///
   /// Only `ignoresTruncate` takes a longer journal.
   @Test(arguments: combinations(without: .locksNothing, .ignoresTruncate))
-  func everyFaultIsFoundByShortHistories(_ combination: Combination) async throws {
+  func `every fault is found by short histories`(_ combination: Combination) async throws {
     let fault = combination.fault
     let trial = DiskTrial(fault.rawValue) { disk in
       try await JSONFileStore<Int>(
@@ -102,7 +102,7 @@ import WholeFile
     }
   }
 
-  @Test(arguments: ReportFault.allCases) func everyMisreportedFailureIsFound(_ fault: ReportFault) async throws {
+  @Test(arguments: ReportFault.allCases) func `every misreported failure is found`(_ fault: ReportFault) async throws {
     let failure = try await #require(throws: TrialFailure.self) {
       try await FileMutantTests.trial(of: fault).runEveryHistory(
         upToLength: 2, faults: [.error(EIO), .error(ENOSPC)], seed: 1)
@@ -122,12 +122,14 @@ import WholeFile
     }
   }
 
-  @Test func aRecoveryWithoutAFaultPasses() async throws {
+  @Test func `a recovery without a fault passes`() async throws {
     try await FileMutantTests.trial(of: nil as RecoveryFault?).losePower(
       cuts: TestDepth.isShort ? 300 : 1_000, seed: SeededGenerator.seedOfProcess)
   }
 
-  @Test(arguments: RecoveryFault.allCases) func everyFaultOfARecoveryIsFound(_ fault: RecoveryFault) async throws {
+  @Test(arguments: RecoveryFault.allCases) func `every fault of a recovery is found`(_ fault: RecoveryFault)
+    async throws
+  {
     let failure = try await #require(throws: TrialFailure.self) {
       // Some seeds do not show the fault within so few power cuts.
       for seed in 1...20 as ClosedRange<UInt64> {
@@ -138,7 +140,7 @@ import WholeFile
       failure.history, seed: #require(failure.seed), fault: failure.fault)
   }
 
-  @Test func aLockThatIsNotTakenIsFound() async throws {
+  @Test func `a lock that is not taken is found`() async throws {
     let suite = ConformanceSuite(named: "JSONFileStore without a lock") { location in
       let disk = location.object { SimulatedFileSystem(seed: 1) }
       return try await JSONFileStore<SampleValue?>(

@@ -57,24 +57,24 @@ import Testing
 
   // MARK: Groups
 
-  @Test func aSingleCallerIsServedDirectly() async throws {
+  @Test func `a single caller is served directly`() async throws {
     for value in 0..<3 { try await store.setValue(value, forKey: "a") }
     #expect(picky.appliedSizes == [1, 1, 1])
     #expect(store.isIdle)
   }
 
-  @Test func callsDuringACommitShareTheNextOne() async throws {
+  @Test func `calls during a commit share the next one`() async throws {
     _ = try await duringACommit(puts(1...4)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 4])
     #expect(picky.applied.last?.changes.compactMap(\.key) == (1...4).map { StoreKey(integer: $0) })
   }
 
-  @Test func aGroupIsAsLargeAsItsBoundsAllow() async throws {
+  @Test func `a group is as large as its bounds allow`() async throws {
     _ = try await duringACommit(puts(1...12)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 5, 5, 2])
   }
 
-  @Test func bytesAreCountedIfTheUserMeasuresThem() async throws {
+  @Test func `bytes are counted if the user measures them`() async throws {
     let store = base.batched(bounds: BatchBounds(changes: 5, bytes: 100) { $0 })
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -91,13 +91,13 @@ import Testing
     #expect(picky.appliedSizes == [1, 2, 1, 1, 1, 1])
   }
 
-  @Test func aBatchLargerThanTheBoundsIsCommittedAlone() async throws {
+  @Test func `a batch larger than the bounds is committed alone`() async throws {
     let large = ChangeBatch((0..<20).map { BatchChange.set(StoreKey(integer: $0), $0) })
     _ = try await duringACommit([{ try await $0.apply(large) }] + puts(1...3)).map { try $0.get() }
     #expect(picky.appliedSizes == [1, 20, 3])
   }
 
-  @Test func manyTasksShareCommits() async throws {
+  @Test func `many tasks share commits`() async throws {
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 3), probability: 1)
     let picky = PickyStore<Int>()
@@ -116,7 +116,7 @@ import Testing
 
   // MARK: Order
 
-  @Test func anUpdateComesBetweenTheWritesAroundIt() async throws {
+  @Test func `an update comes between the writes around it`() async throws {
     let replacement: ChangeBatch<Int> = [.removeAll(.all), .set("b", 1)]
     let calls: [Call<Int>] = [
       {
@@ -145,7 +145,7 @@ import Testing
     #expect(picky.appliedSizes == [1, 1, 2, 1])
   }
 
-  @Test func synchronizingAndClosingWaitForEarlierWrites() async throws {
+  @Test func `synchronizing and closing wait for earlier writes`() async throws {
     let picky = picky
     let calls: [Call<Int>] = [
       {
@@ -174,7 +174,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aCallerThatCancelsItselfInAnUpdateAffectsNoOtherCaller() async throws {
+  @Test func `a caller that cancels itself in an update affects no other caller`() async throws {
     let results = try await duringACommit(
       puts([1]) + [
         {
@@ -191,7 +191,7 @@ import Testing
 
   // MARK: Many callers
 
-  @Test func aThousandWaitersShareOneCommit() async throws {
+  @Test func `a thousand waiters share one commit`() async throws {
     let store = base.batched()
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -207,7 +207,7 @@ import Testing
   }
 
   /// Callers that compute as soon as they are resumed occupy all threads of the pool.
-  @Test func theNextCommitDoesNotWaitForTheCallersOfTheLast() async throws {
+  @Test func `the next commit does not wait for the callers of the last`() async throws {
     let (store, picky) = (base.batched(), picky)
     base.schedule(.suspension(), on: .apply, number: 1)
     base.schedule(.suspension(), on: .apply, number: 2)
@@ -233,7 +233,7 @@ import Testing
   }
 
   /// Some callers are cancelled at arbitrary times.
-  @Test func thousandsOfCallersReceiveAccurateResults() async throws {
+  @Test func `thousands of callers receive accurate results`() async throws {
     var plan = FaultPlan()
     plan.schedule(.yields(upTo: 10), on: .apply, probability: 1)
     let base = MemoryStore<Int>()
@@ -265,7 +265,7 @@ import Testing
   }
 
   /// The caller notices its cancellation in the wait queue and leaves it.
-  @Test func aCallerThatIsAlreadyCancelledIsNotServed() async throws {
+  @Test func `a caller that is already cancelled is not served`() async throws {
     let results = try await duringACommit(puts([1]))
     #expect(codes(results) == [nil])
     base.schedule(.suspension(), on: .apply)
@@ -285,7 +285,7 @@ import Testing
   // MARK: Failures
 
   @Test(arguments: [StoreError.Code.encodingFailed, .valueTooLarge, .invalidKey, .full, .init(rawValue: "other")])
-  func anErrorOfOneCallFailsOnlyThatCall(code: StoreError.Code) async throws {
+  func `an error of one call fails only that call`(code: StoreError.Code) async throws {
     picky.refuse(code) { $0 == 3 }
     let results = try await duringACommit(puts(1...5))
     #expect(codes(results) == [nil, nil, code, nil, nil])
@@ -293,7 +293,7 @@ import Testing
     #expect(picky.appliedSizes == [1, 2, 2])
   }
 
-  @Test func aBatchStaysWholeWhenItsGroupIsTriedInParts() async throws {
+  @Test func `a batch stays whole when its group is tried in parts`() async throws {
     picky.refuse(.encodingFailed) { $0 < 0 }
     let results = try await duringACommit([
       applies([.set("a", 1), .set("b", 1)]),
@@ -304,7 +304,7 @@ import Testing
     #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "b", "e", "first"])
   }
 
-  @Test func aFullStoreFailsExactlyTheCallsThatDoNotFit() async throws {
+  @Test func `a full store fails exactly the calls that do not fit`() async throws {
     picky.refuse { batch, store in
       let room = 4 - (try store.count(in: .all))
       return batch.count <= room ? nil : StoreError(.full, during: .apply, store: "picky", message: "there is no room")
@@ -319,7 +319,7 @@ import Testing
     #expect(try picky.keys(in: .all, limit: .max, order: .ascending) == ["a", "e", "f", "first"])
   }
 
-  @Test func anErrorOfTheStoreReachesAllCallersWithoutARetry() async throws {
+  @Test func `an error of the store reaches all callers without a retry`() async throws {
     for (code, outcome) in [(StoreError.Code.ioFailed, StoreError.Outcome.nothingChanged), (.full, .unknown)] {
       let attempts = picky.attempts
       picky.refuse { batch, _ in
@@ -338,7 +338,7 @@ import Testing
     }
   }
 
-  @Test func untriedCallsAfterAFailedSyncReportNothingChanged() async throws {
+  @Test func `untried calls after a failed sync report nothing changed`() async throws {
     picky.refuse { batch, _ in
       let values = batch.changes.compactMap { if case .set(_, let value) = $0 { value } else { nil } }
       if values.count > 2 { return StoreError(.encodingFailed, during: .apply, message: "one of them is bad") }
@@ -352,7 +352,7 @@ import Testing
 
   // MARK: Cancellation
 
-  @Test func aWaitingCallerCanBeCancelledAndItsWriteIsNotMade() async throws {
+  @Test func `a waiting caller can be cancelled and its write is not made`() async throws {
     base.schedule(.suspension(), on: .apply)
     let first = Task { try await store.setValue(0, forKey: "first") }
     try await base.waitForSuspended()
@@ -372,7 +372,7 @@ import Testing
     #expect(store.isIdle)
   }
 
-  @Test func aGroupThatIsBeingCommittedIsNotStopped() async throws {
+  @Test func `a group that is being committed is not stopped`() async throws {
     base.schedule(.suspension(), on: .apply, number: 1)
     base.schedule(.suspension(), on: .apply, number: 2)
     let first = Task { try await store.setValue(0, forKey: "first") }
@@ -388,7 +388,7 @@ import Testing
     #expect(picky.appliedSizes == [1, 3])
   }
 
-  @Test func manyCancelledCallersLeaveNoState() async throws {
+  @Test func `many cancelled callers leave no state`() async throws {
     final class Content: Sendable {
       static let count = Locked(0)
       init() { Content.count.withLock { $0 += 1 } }
@@ -430,7 +430,7 @@ import Testing
 
   // MARK: Capabilities
 
-  @Test func capabilitiesOfTheBaseAreReachable() async throws {
+  @Test func `capabilities of the base are reachable`() async throws {
     let able = CapableStore()
     let store = able.batched()
     #expect("\(store)" == "BatchingStore[\(able)]")

@@ -3,15 +3,15 @@ import Testing
 @testable import LarderBatching
 
 @Suite struct CommitQueueTests {
-  @Test func everyShortHistoryKeepsTheInvariants() throws {
+  @Test func `every short history keeps the invariants`() throws {
     #expect(try CommitQueueRun(limit: 2).runEveryHistory(steps: 6) > 10_000)
   }
 
-  @Test func longRandomHistoriesKeepTheInvariants() throws {
+  @Test func `long random histories keep the invariants`() throws {
     try CommitQueueRun.runRandomHistories(300) { CommitQueueRun(limit: 3) }
   }
 
-  @Test func manyCallersThatLeaveLeaveNoState() {
+  @Test func `many callers that leave leave no state`() {
     var queue = CommitQueue<Int>(limit: BatchSize(changes: 10, bytes: .max))
     #expect(queue.arrive(.turn, -1) == .begins)
     for caller in 0..<10_000 {

@@ -20,7 +20,7 @@ import Testing
     return (tried, done, commit.failures.flatMap { Array($0.part) })
   }
 
-  @Test func onlyBadCallsFailAndTheOthersRunOnceInOrder() async {
+  @Test func `only bad calls fail and the others run once in order`() async {
     for count in 0...7 {
       for mask in 0..<(1 << count) {
         let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
@@ -33,7 +33,7 @@ import Testing
 
   /// Write-behind must not lose good writes, because it abandons those that fail.
   @Test(arguments: [StoreError.Code.encodingFailed, .full, .init(rawValue: "other")])
-  func onlyBadCallsFailIfGoodOnesMustSucceed(code: StoreError.Code) async {
+  func `only bad calls fail if good ones must succeed`(code: StoreError.Code) async {
     for count in 0...7 {
       for mask in 0..<(1 << count) {
         let bad = Set((0..<count).filter { mask >> $0 & 1 == 1 })
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func oneBadCallAmongAThousandCostsFewCommits() async {
+  @Test func `one bad call among a thousand costs few commits`() async {
     for bad in [0, 1, 499, 500, 998, 999] {
       #expect(await run(count: 1000, bad: [bad]).tried.count <= 21)
       for code in [StoreError.Code.full, .init(rawValue: "other")] {
@@ -55,19 +55,19 @@ import Testing
   }
 
   @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
-  func anErrorOfAllCallsCostsFewCommits(code: StoreError.Code) async {
+  func `an error of all calls costs few commits`(code: StoreError.Code) async {
     let result = await run(count: 1000, bad: Set(0..<1000), code)
     #expect(result.failed == Array(0..<1000))
     #expect(result.tried.count <= 25)
   }
 
-  @Test func successfulCallsBetweenFailuresSeparateThem() async {
+  @Test func `successful calls between failures separate them`() async {
     // Every call that succeeds shows that the disk is not full for all calls.
     let bad = Set((0..<64).filter { !$0.isMultiple(of: 3) })
     #expect(await run(count: 64, bad: bad, .full).failed == bad.sorted())
   }
 
-  @Test func anErrorOfTheStoreIsNotRetried() async {
+  @Test func `an error of the store is not retried`() async {
     for code in [StoreError.Code.ioFailed, .closed, .locked, .timedOut, .notPermitted] {
       let result = await run(count: 9, bad: [4], code)
       #expect(result.failed == Array(0..<9))

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(60))) struct FlushPauseTests {
   private let clock = ManualClock()
 
-  @Test func itLastsForTheRequestedDuration() async throws {
+  @Test func `it lasts for the requested duration`() async throws {
     let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
@@ -16,7 +16,7 @@ import Testing
     await waiting.value
   }
 
-  @Test func aPauseCanBeCutShort() async throws {
+  @Test func `a pause can be cut short`() async throws {
     let pause = FlushPause(clock: clock)
     let waiting = Task { await pause.wait(.seconds(2)) }
     try await clock.waitForSleepers(1)
@@ -25,7 +25,7 @@ import Testing
   }
 
   /// A waiter that is interrupted between its decision to wait and the wait itself.
-  @Test func aPauseCanBeCutShortBeforeItBegins() async throws {
+  @Test func `a pause can be cut short before it begins`() async throws {
     let pause = FlushPause(clock: clock)
     pause.end()
     await pause.wait(.seconds(2))

@@ -7,7 +7,7 @@ import Testing
 @Suite struct PendingChangesTests {
   private static let keys: [StoreKey] = ["a", "b", "c", "d", "e", "f", "g", "h"]
 
-  @Test func theLastChangeToEachKeyIsSeenAndEveryBatchIsKept() {
+  @Test func `the last change to each key is seen and every batch is kept`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     let bounds = BatchBounds<Int>(bytes: 1000) { $0 }
     for _ in 0..<200 {
@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func emptyBatchesTakeNoRoom() {
+  @Test func `empty batches take no room`() {
     var pending = PendingChanges<Int>()
     for _ in 0..<1000 { pending.add(SizedBatch([], bounds: BatchBounds())) }
     #expect(pending.isEmpty)

@@ -9,7 +9,7 @@ import Testing
   let clock = ManualClock()
   let base = PickyStore<Int>().faulty()
 
-  @Test func onlyFailedWritesAreAbandonedAndReportedUntilTaken() async throws {
+  @Test func `only failed writes are abandoned and reported until taken`() async throws {
     let told = Locked<[ChangeBatch<Int>]>([])
     let store = base.writeBehind(maximumAge: .seconds(1), clock: clock) { failure in
       told.withLock { $0.append(failure.changes) }
@@ -36,7 +36,7 @@ import Testing
     #expect(store.statistics().failedChanges == 0)
   }
 
-  @Test func batchesThatShareAKeyAreAbandonedSeparately() async throws {
+  @Test func `batches that share a key are abandoned separately`() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     for number in 0..<100 { try await store.apply([.set("counter", number), .set(StoreKey(integer: number), number)]) }
@@ -49,7 +49,7 @@ import Testing
 
   /// Because the disk may be full for large batches only, the store abandons no accepted batch untried.
   @Test(arguments: [StoreError.Code.full, .init(rawValue: "other")])
-  func goodBatchesAreWrittenDespiteAnyErrorOfOthers(code: StoreError.Code) async throws {
+  func `good batches are written despite any error of others`(code: StoreError.Code) async throws {
     for mask in 1..<(1 << 7) {
       let picky = PickyStore<Int>()
       picky.refuse { batch, _ in
@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func aGoodValueOutlivesTheBadOneThatFollowsIt() async throws {
+  @Test func `a good value outlives the bad one that follows it`() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     try await store.setValue(1, forKey: "x")
@@ -79,7 +79,7 @@ import Testing
     #expect(try await store.value(forKey: "x") == 1)
   }
 
-  @Test func abandonedWritesAreReportedWithEveryValue() async throws {
+  @Test func `abandoned writes are reported with every value`() async throws {
     let store = store()
     picky.refuse { _, _ in StoreError(.ioFailed, during: .apply, message: "the sync failed", outcome: .unknown) }
     try await store.setValue(1, forKey: "x")
@@ -88,7 +88,7 @@ import Testing
     #expect(store.takeFailures().map(\.changes) == [[.set("x", 1), .set("x", 2)]])
   }
 
-  @Test func aFailedSyncIsNotRetried() async throws {
+  @Test func `a failed sync is not retried`() async throws {
     let store = store()
     picky.refuse { _, _ in
       StoreError(.ioFailed, during: .apply, key: "a", message: "the sync failed", outcome: .unknown)
@@ -102,7 +102,7 @@ import Testing
     #expect(failures.map(\.changes.count) == [2])
   }
 
-  @Test func failuresUseCapacityUntilTheyAreTaken() async throws {
+  @Test func `failures use capacity until they are taken`() async throws {
     let store = store(bounds: BatchBounds(changes: 3))
     picky.refuse(.encodingFailed) { $0 < 0 }
     for key in ["a", "b", "c"] { try await store.setValue(-1, forKey: StoreKey(key)) }
@@ -116,7 +116,7 @@ import Testing
     #expect(try contents() == ["d": 1, "u": 1])
   }
 
-  @Test func closingReportsAbandonedWrites() async throws {
+  @Test func `closing reports abandoned writes`() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     try await store.setValue(-1, forKey: "a")
@@ -128,7 +128,7 @@ import Testing
   }
 
   /// Many tasks write over a base with permanent and temporary failures.
-  @Test func acceptedWritesAreWrittenOrAbandoned() async throws {
+  @Test func `accepted writes are written or abandoned`() async throws {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     for _ in 0..<20 {
       let (picky, seed) = (PickyStore<Int>(), generator.next())

@@ -35,7 +35,7 @@ import Testing
 
   /// Ten minutes in which every write fails lose nothing, and reads show the newest value.
   @Test(arguments: [StoreError.Code.ioFailed, .full], [StoreError.Outcome.nothingChanged, .unknown])
-  func anOutageLosesNothing(code: StoreError.Code, outcome: StoreError.Outcome) async throws {
+  func `an outage loses nothing`(code: StoreError.Code, outcome: StoreError.Outcome) async throws {
     let told = Locked(0)
     let store = base.writeBehind(bounds: BatchBounds(changes: 50), maximumAge: .seconds(1), clock: clock) { _ in
       told.withLock { $0 += 1 }
@@ -67,7 +67,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func delaysDoubleUpToTheMaximum() async throws {
+  @Test func `delays double up to the maximum`() async throws {
     let store = store(
       retries: WriteBehindRetryPolicy(firstDelay: .milliseconds(10), maximumDelay: .milliseconds(15)))
     picky.refuse { _, _ in Self.outage() }
@@ -88,7 +88,7 @@ import Testing
     #expect(try contents() == ["a": 1])
   }
 
-  @Test func fullBoundsMakeWritersWait() async throws {
+  @Test func `full bounds make writers wait`() async throws {
     let store = store(bounds: BatchBounds(changes: 3))
     picky.refuse { _, _ in Self.outage() }
     for key in ["a", "b", "c"] { try await store.setValue(1, forKey: StoreKey(key)) }
@@ -107,7 +107,7 @@ import Testing
   }
 
   /// A change whose entry another program locks, and one that can never be written, among good changes.
-  @Test(arguments: [true, false]) func goodChangesAreWrittenBesideOthers(namesKey: Bool) async throws {
+  @Test(arguments: [true, false]) func `good changes are written beside others`(namesKey: Bool) async throws {
     let store = store(retries: WriteBehindRetryPolicy(readRetries: 3))
     let isLocked = Locked(true)
     picky.refuse { batch, _ in
@@ -151,7 +151,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func operationsThatNeedTheBaseFailAfterSomeRetries() async throws {
+  @Test func `operations that need the base fail after some retries`() async throws {
     let store = store(retries: WriteBehindRetryPolicy(readRetries: 2))
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
@@ -177,7 +177,7 @@ import Testing
   }
 
   /// An outage that has filled the bounds, so writes wait, does not make updates wait behind them.
-  @Test func updatesFailBehindWritesThatWaitForRoom() async throws {
+  @Test func `updates fail behind writes that wait for room`() async throws {
     let store = store(bounds: BatchBounds(changes: 1), retries: WriteBehindRetryPolicy(readRetries: 2))
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
@@ -197,7 +197,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func changesAreGivenUpAtTheAgeThatIsSet() async throws {
+  @Test func `changes are given up at the age that is set`() async throws {
     let store = store(retries: WriteBehindRetryPolicy(maximumAge: .seconds(30)))
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
@@ -216,7 +216,7 @@ import Testing
 
   // MARK: Closing
 
-  @Test func closingHandsOverWhatItCannotWrite() async throws {
+  @Test func `closing hands over what it cannot write`() async throws {
     let told = Locked<[ChangeBatch<Int>]>([])
     let store = base.writeBehind(maximumAge: .seconds(1), clock: clock) { failure in
       told.withLock { $0.append(failure.changes) }
@@ -238,7 +238,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func theTimeOfThePolicyLimitsClosing() async throws {
+  @Test func `the time of the policy limits closing`() async throws {
     let store = store(bounds: BatchBounds(changes: 1), retries: WriteBehindRetryPolicy(closingTime: .seconds(5)))
     picky.refuse { _, _ in Self.outage() }
     try await store.setValue(1, forKey: "a")
@@ -255,7 +255,7 @@ import Testing
   }
 
   /// At the limit, the attempt that runs is cancelled and awaited.
-  @Test func anAttemptThatHangsIsCancelledAtTheLimit() async throws {
+  @Test func `an attempt that hangs is cancelled at the limit`() async throws {
     let store = store()
     base.schedule(.suspension(), on: .apply)
     try await store.setValue(1, forKey: "a")
@@ -274,7 +274,7 @@ import Testing
     }
   }
 
-  @Test func savedChangesAreRestored() async throws {
+  @Test func `saved changes are restored`() async throws {
     let rescue = MemoryStore<UnwrittenChange<Int>>()
     let store = store()
     try picky.base.apply([.set("a", 0), .set("b", 0), .set("c", 0)])
@@ -299,7 +299,7 @@ import Testing
   }
 
   /// If the second store fails as well, the changes are not lost.
-  @Test func changesThatCannotBeSavedBecomeAFailure() async throws {
+  @Test func `changes that cannot be saved become a failure`() async throws {
     let rescue = MemoryStore<UnwrittenChange<Int>>().faulty()
     rescue.schedule(.error(.full), on: .apply)
     let store = store()

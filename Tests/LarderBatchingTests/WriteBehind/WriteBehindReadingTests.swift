@@ -9,7 +9,7 @@ import Testing
   let clock = ManualClock()
   let base = PickyStore<Int>().faulty()
 
-  @Test func everyOperationSeesAcceptedWrites() async throws {
+  @Test func `every operation sees accepted writes`() async throws {
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("f", 0)])
     let changes: ChangeBatch<Int> = [.set("a", 1), .remove("b"), .set("d", 1)]
     let keys: [StoreKey] = ["a", "c", "d", "f"]
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test func onlyReadsThatNeedTheBaseAndPendingChangesFlush() async throws {
+  @Test func `only reads that need the base and pending changes flush`() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("f", 0)])
     try await store.apply([.set("a", 1), .remove("b"), .set("d", 1)])
@@ -63,7 +63,7 @@ import Testing
     return Dictionary(uniqueKeysWithValues: try await reading.value.map { ($0.key, $0.value) })
   }
 
-  @Test func aScanDelaysNoWriters() async throws {
+  @Test func `a scan delays no writers`() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0), .set("c", 0)])
     try await store.setValue(1, forKey: "a")
@@ -81,7 +81,7 @@ import Testing
     #expect(picky.scanCount == scans + 1)
   }
 
-  @Test func aScanSeesNoChangesThatAreAbandonedDuringIt() async throws {
+  @Test func `a scan sees no changes that are abandoned during it`() async throws {
     let store = store()
     try picky.apply([.set("a", 0), .set("b", 0)])
     picky.refuse(.encodingFailed) { $0 < 0 }
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// If a scan shows the later of two accepted writes, it also shows the earlier one.
-  @Test func aScanDuringAPartialFlushSeesWritesInOrder() async throws {
+  @Test func `a scan during a partial flush sees writes in order`() async throws {
     let store = store()
     picky.refuse(.encodingFailed) { $0 < 0 }
     var flushing: Task<Void, any Error>?
@@ -113,7 +113,7 @@ import Testing
   }
 
   /// Writers are accepted while a read waits for a flush, and the read does not wait for them.
-  @Test func aReadWaitsOnlyForEarlierWrites() async throws {
+  @Test func `a read waits only for earlier writes`() async throws {
     let store = store()
     base.schedule(.suspension(), on: .apply)
     try await store.setValue(1, forKey: "a")

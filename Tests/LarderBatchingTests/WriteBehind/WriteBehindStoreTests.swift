@@ -9,7 +9,7 @@ import Testing
   let clock = ManualClock()
   let base = PickyStore<Int>().faulty()
 
-  @Test func onlyTheLastWriteToAKeyIsMade() async throws {
+  @Test func `only the last write to a key is made`() async throws {
     let store = store()
     for value in 0..<100 { try await store.setValue(value, forKey: "a") }
     #expect(store.statistics().pendingChanges == 100)
@@ -17,7 +17,7 @@ import Testing
     #expect(picky.applied == [[.set("a", 99)]])
   }
 
-  @Test func noWriteJoinsABatchThatIsBeingWritten() async throws {
+  @Test func `no write joins a batch that is being written`() async throws {
     let store = store()
     base.schedule(.suspension(), on: .apply)
     try await store.setValue(1, forKey: "a")
@@ -34,7 +34,7 @@ import Testing
     #expect(try contents() == ["a": 2])
   }
 
-  @Test func changesAreWrittenWhenTheyAreOldEnough() async throws {
+  @Test func `changes are written when they are old enough`() async throws {
     let store = store()
     try await store.setValue(1, forKey: "a")
     try await clock.waitForSleepers(1)
@@ -48,7 +48,7 @@ import Testing
     #expect(store.statistics().oldestAge == nil)
   }
 
-  @Test func changesAreWrittenWhenTheyFillHalfTheCapacity() async throws {
+  @Test func `changes are written when they fill half the capacity`() async throws {
     let store = store(bounds: BatchBounds(changes: 6))
     for key in ["a", "b"] { try await store.setValue(1, forKey: StoreKey(key)) }
     try await clock.waitForSleepers(1)
@@ -58,7 +58,7 @@ import Testing
     #expect(picky.appliedSizes == [3])
   }
 
-  @Test func aSlowBaseDelaysCallersWithinTheBounds() async throws {
+  @Test func `a slow base delays callers within the bounds`() async throws {
     let store = store(bounds: BatchBounds(changes: 1000, bytes: 100) { _ in 9 })
     base.schedule(.suspension(), on: .apply)
     let tasks = (0..<50).map { number in
@@ -80,7 +80,7 @@ import Testing
     #expect(picky.applied.allSatisfy { $0.count <= 10 })
   }
 
-  @Test func manyCancelledCallersLeaveNoState() async throws {
+  @Test func `many cancelled callers leave no state`() async throws {
     let store = store(bounds: BatchBounds(changes: 4))
     base.schedule(.suspension(), on: .apply)
     try await store.apply([.set("a", 0), .set("b", 0), .set("c", 0), .set("d", 0)])
@@ -106,7 +106,7 @@ import Testing
     #expect(store.statistics().pendingChanges == 0)
   }
 
-  @Test func updatesRangesAndLargeBatchesFollowAcceptedWrites() async throws {
+  @Test func `updates ranges and large batches follow accepted writes`() async throws {
     let store = store(bounds: BatchBounds(changes: 4))
     try await store.setValue(1, forKey: "a")
     #expect(try await store.update("a") { value in value.map { $0 + 1 } } == 2)
@@ -120,7 +120,7 @@ import Testing
     #expect(picky.appliedSizes.suffix(2) == [1, 9])
   }
 
-  @Test func closingWritesEverything() async throws {
+  @Test func `closing writes everything`() async throws {
     let store = store(bounds: BatchBounds(changes: 2))
     base.schedule(.suspension(), on: .apply)
     try await store.apply([.set("a", 1), .set("b", 1)])
@@ -139,7 +139,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func aReleasedStoreLivesUntilEverythingIsWritten() async throws {
+  @Test func `a released store lives until everything is written`() async throws {
     var store: WriteBehindStore? = store()
     weak let observed = store
     try await store?.setValue(1, forKey: "a")
@@ -150,7 +150,7 @@ import Testing
     #expect(try contents() == ["a": 1])
   }
 
-  @Test func aValueMayCallTheStoreInItsDeinitializer() async throws {
+  @Test func `a value may call the store in its deinitializer`() async throws {
     final class Caller: Sendable {
       let call: @Sendable () -> Void
       init(_ call: @escaping @Sendable () -> Void) { self.call = call }
@@ -173,7 +173,7 @@ import Testing
     await yieldUntil { calls.withLock { $0 } == 2 }
   }
 
-  @Test func capabilitiesOfTheBaseAreReachable() async throws {
+  @Test func `capabilities of the base are reachable`() async throws {
     let able = CapableStore()
     let store = able.writeBehind(maximumAge: .seconds(1), clock: clock)
     #expect("\(store)" == "WriteBehindStore[\(able)]")

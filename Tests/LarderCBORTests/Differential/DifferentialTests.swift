@@ -15,14 +15,14 @@ import Testing
   /// A relative URL is a map of its two parts, and this value is always a map.
   private static let maps: Set = ["tried value(relative URL)", "tried value(AnyValue)"]
 
-  @Test func everyValueInEveryWrapper() {
+  @Test func `every value in every wrapper`() {
     let samples = SampleValues.samples().filter { !DifferentialTests.maps.contains($0.name) }
     let faults = samples.compactMap { $0.fault() }
     #expect(faults.isEmpty, "\(faults.count) faults: \(faults.joined(separator: "\n"))")
   }
 
   /// Types that try several kinds of values and decode each of them with a container.
-  @Test func typesThatTryOneKindAfterAnother() {
+  @Test func `types that try one kind after another`() {
     var samples: [CodingSample] = []
     func add(_ name: String, _ value: some SampleValue) { samples += CodingSample.wrapped(name, value) }
     add("Data first", Either<Data, [Int]>.first(Data([1, 2])))
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func randomCompositions() {
+  @Test func `random compositions`() {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed, purpose: "random compositions")
     var values: [(String, any SampleValue)] = []

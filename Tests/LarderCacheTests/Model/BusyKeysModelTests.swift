@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func everyScheduleIsLinearizable() throws {
+  @Test func `every schedule is linearizable`() throws {
     for count in 1...max(1, Self.callerCount ?? 2) { try check(Self.groups(of: count), BusyKeys<Int>()) }
     guard Self.callerCount == nil else { return }
     let groups: [[ModelledOperation]] = [
@@ -72,7 +72,7 @@ import Testing
 
   /// No operation through the cache gets an older value than that of a reported write that has ended, and all those that
   /// do not begin between a commit and its report are linearizable.
-  @Test func everyScheduleBesideReportedWritesIsLinearizable() throws {
+  @Test func `every schedule beside reported writes is linearizable`() throws {
     if let count = Self.callerCount {
       for count in 1...max(1, count) {
         try check(Self.groups(of: count, from: ModelledOperation.reported), isReported: true, BusyKeys<Int>())
@@ -83,14 +83,15 @@ import Testing
     }
   }
 
-  @Test(arguments: VariantRule.Guard.ofReports) func everyGuardOfReportsIsNeeded(_ condition: VariantRule.Guard) {
+  @Test(arguments: VariantRule.Guard.ofReports) func `every guard of reports is needed`(_ condition: VariantRule.Guard)
+  {
     var rule = VariantRule()
     rule.omitted = [condition]
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(Self.reported, isReported: true, rule) }
   }
 
   @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases.filter(\.isOfReports))
-  func everyStepOfAReportIsNeeded(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
+  func `every step of a report is needed`(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
     #expect(throws: ModelCheck<BusyKeys<Int>>.Violation.self) {
       try check(Self.reported, isReported: true, BusyKeys<Int>(), [shortcut])
     }
@@ -98,14 +99,14 @@ import Testing
 
   // MARK: The guards
 
-  @Test func theVariantOfTheRuleIsLinearizableToo() throws {
+  @Test func `the variant of the rule is linearizable too`() throws {
     let kinds: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeElsewhere, .writePast]
     try check(Self.groups(of: 2, from: kinds) + Self.reloads, VariantRule())
     let reported: [ModelledOperation] = [.read, .readBoth, .reload, .write, .replaceRange, .writeBeside, .writeJoined]
     try check(Self.groups(of: 2, from: reported) + [[.read, .write, .writeBeside]], isReported: true, VariantRule())
   }
 
-  @Test(arguments: VariantRule.Guard.ofCallers) func everyGuardIsNeeded(_ condition: VariantRule.Guard) {
+  @Test(arguments: VariantRule.Guard.ofCallers) func `every guard is needed`(_ condition: VariantRule.Guard) {
     var rule = VariantRule()
     rule.omitted = [condition]
     // Joining a load from before a write takes two readers and a writer.
@@ -116,7 +117,7 @@ import Testing
   /// A common design of caches: each key has a generation, which a write changes, and the cache keeps a fill or a
   /// writer's
   /// value if the generation is unchanged.
-  @Test func generationsAreNotEnough() {
+  @Test func `generations are not enough`() {
     var rule = VariantRule()
     rule.omitted = [.busyReadersGoToTheBase, .writersAreAlone]
     #expect(throws: ModelCheck<VariantRule>.Violation.self) { try check(Self.groups(of: 2), rule) }
@@ -125,7 +126,7 @@ import Testing
   }
 
   @Test(arguments: ModelledCache<BusyKeys<Int>>.Shortcut.allCases.filter { !$0.isOfReports })
-  func everyStepIsNeeded(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
+  func `every step is needed`(_ shortcut: ModelledCache<BusyKeys<Int>>.Shortcut) {
     #expect(throws: ModelCheck<BusyKeys<Int>>.Violation.self) {
       let groups = Self.groups(of: 1) + Self.groups(of: 2) + [[.read, .readBoth, .writeBoth]] + Self.reloads
       try check(groups, BusyKeys<Int>(), [shortcut])

@@ -51,7 +51,7 @@ import Testing
 
   private func setLag(_ lag: Duration) { base.lag.withLock { $0 = lag } }
 
-  @Test func cachedEntriesAreUsedUntilTheLagIsASecond() async throws {
+  @Test func `cached entries are used until the lag is a second`() async throws {
     let store = faulty.cached()
     try await store.setValue(1, forKey: "a")
     try base.writeAbroad(2)
@@ -71,7 +71,7 @@ import Testing
     #expect(store.cache.isIdle)
   }
 
-  @Test func readsFailIfTheBaseFailsWhileItLags() async throws {
+  @Test func `reads fail if the base fails while it lags`() async throws {
     let store = faulty.cached()
     try await store.setValue(1, forKey: "a")
     setLag(.seconds(2))
@@ -83,7 +83,7 @@ import Testing
     await expectStoreError(.invalidKey) { try await store.values(forKeys: [""], policy: .cacheOnly) }
   }
 
-  @Test func staleEntriesAreServedOnlyIfThatIsChosen() async throws {
+  @Test func `stale entries are served only if that is chosen`() async throws {
     var configuration = CachedStoreConfiguration<Int>()
     configuration.whenReportsLag = .serveStale
     let store = faulty.cached(configuration)
@@ -97,7 +97,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func theLimitOfTheLagCanBeChosen() async throws {
+  @Test func `the limit of the lag can be chosen`() async throws {
     var configuration = CachedStoreConfiguration<Int>()
     configuration.maximumLag = .seconds(5)
     let store = faulty.cached(configuration)
@@ -110,7 +110,7 @@ import Testing
   }
 
   /// The reader must not get the value of a load that began before the write.
-  @Test func aReadDoesNotJoinALoadWhileTheBaseLags() async throws {
+  @Test func `a read does not join a load while the base lags`() async throws {
     let store = faulty.cached()
     try base.writeAbroad(1)
     faulty.schedule(.suspension(.after), on: .value)
@@ -128,7 +128,7 @@ import Testing
   /// The base reports nothing of an update that only reads.
   ///
   /// So the only report is that of another host.
-  @Test func aReportDuringAnUpdateThatOnlyReadsIsOfAnotherHost() async throws {
+  @Test func `a report during an update that only reads is of another host`() async throws {
     let store = faulty.cached()
     try base.writeAbroad(1)
     faulty.schedule(.suspension(.after), on: .update)
@@ -142,7 +142,7 @@ import Testing
   }
 
   /// A layer below the cache may skip the write of a value that the base already has, so there is no report of it.
-  @Test func aReportOfAnotherHostIsNotTakenForASkippedWrite() async throws {
+  @Test func `a report of another host is not taken for a skipped write`() async throws {
     let store = faulty.cached()
     try base.writeAbroad(1)
     base.skipsWrites.withLock { $0 = true }
@@ -157,7 +157,7 @@ import Testing
   }
 
   /// Late reports, and those that come twice, cost a load at most.
-  @Test func aReportMayComeLateAndTwice() async throws {
+  @Test func `a report may come late and twice`() async throws {
     let store = faulty.cached()
     try base.writeAbroad(1)
     try await store.setValue(2, forKey: "a")
@@ -188,7 +188,7 @@ import Testing
     try await store.value(forKey: "a", policy: .cacheOnly)
   }
 
-  @Test func aReportedCopyIsNotUsed() async throws {
+  @Test func `a reported copy is not used`() async throws {
     let store = try tiered(over: MemoryStore())
     try base.writeAbroad(1)
     #expect(try await store.value(forKey: "a") == 1)
@@ -204,7 +204,7 @@ import Testing
     #expect(try await cached(store) == nil)
   }
 
-  @Test func ownWritesAreCopiedAndThoseOfOthersDuringThemAreNot() async throws {
+  @Test func `own writes are copied and those of others during them are not`() async throws {
     let store = try tiered(over: MemoryStore())
     try await store.setValue(1, forKey: "a")
     #expect(try await cached(store) == 1)
@@ -227,7 +227,7 @@ import Testing
   }
 
   /// The load arrives after the report.
-  @Test func aLoadThatBeganBeforeAReportIsNotUsed() async throws {
+  @Test func `a load that began before a report is not used`() async throws {
     let store = try tiered(over: MemoryStore())
     try base.writeAbroad(1)
     faulty.schedule(.suspension(.after), on: .value)
@@ -242,7 +242,7 @@ import Testing
   }
 
   /// The reload itself writes nothing to the base, so the report is that of another writer.
-  @Test func aReportWhileAReloadReplacesTheCopyIsNotItsOwn() async throws {
+  @Test func `a report while a reload replaces the copy is not its own`() async throws {
     let cache = MemoryStore<[UInt8]>().faulty()
     let store = try tiered(over: cache)
     try base.writeAbroad(1)
@@ -259,7 +259,7 @@ import Testing
   }
 
   /// The report was taken for that of the write, which then did not take place.
-  @Test func aReportDuringAWriteThatFailsInTheCacheIsNotLost() async throws {
+  @Test func `a report during a write that fails in the cache is not lost`() async throws {
     let cache = MemoryStore<[UInt8]>().faulty()
     let store = try tiered(over: cache)
     try base.writeAbroad(1)
@@ -276,7 +276,7 @@ import Testing
   }
 
   /// A report is not forgotten if the clock is set back.
-  @Test func aReportHoldsAfterTheClockWasSetBack() async throws {
+  @Test func `a report holds after the clock was set back`() async throws {
     let store = try tiered(over: MemoryStore())
     try base.writeAbroad(1)
     #expect(try await store.value(forKey: "a") == 1)
@@ -286,14 +286,14 @@ import Testing
     #expect(try await cached(store) == nil)
   }
 
-  @Test func copiesOfAnEarlierProcessAreUsedOnlyIfThatIsChosen() async throws {
+  @Test func `copies of an earlier process are used only if that is chosen`() async throws {
     let disk = MemoryStore<[UInt8]>()
     try await tiered(over: disk).setValue(1, forKey: "a")
     #expect(try await cached(tiered(over: disk)) == nil)
     #expect(try await cached(tiered(over: disk, .serveStale)) == 1)
   }
 
-  @Test func copiesAreNotUsedWhileTheBaseLags() async throws {
+  @Test func `copies are not used while the base lags`() async throws {
     let store = try tiered(over: MemoryStore())
     try await store.setValue(1, forKey: "a")
     try base.writeAbroad(2)
@@ -308,7 +308,7 @@ import Testing
     #expect(try await stale.value(forKey: "a") == 3)
   }
 
-  @Test func manyReportedKeysCountAsAll() {
+  @Test func `many reported keys count as all`() {
     var times = ReportedTimes()
     for number in 0..<10_000 { times.note(.key(StoreKey(integer: number)), at: 5) }
     #expect(!times.permits(5, of: StoreKey(integer: 7)) && times.permits(5, of: "x"))
@@ -320,7 +320,7 @@ import Testing
     #expect(!times.permits(8, of: "x"))
   }
 
-  @Test func viewsAndLayersPassTheLagOn() async throws {
+  @Test func `views and layers pass the lag on`() async throws {
     setLag(.seconds(7))
     let observable = try #require(AnyDataStore(base.faulty()).observation)
     #expect(observable.observe(.all) { _ in }.lag == .seconds(7))

@@ -39,7 +39,7 @@ import Testing
   }
 
   /// The write of the cache has been made and reported, and has not returned.
-  @Test(arguments: [false, true]) func aValueReplacedDuringItsWriteIsNotCached(_ isRange: Bool) async throws {
+  @Test(arguments: [false, true]) func `a value replaced during its write is not cached`(_ isRange: Bool) async throws {
     let write = try await beginWrite(1, .after)
     try await shared.apply([isRange ? .removeAll(.all) : .set("a", 2)])
     base.resume()
@@ -49,7 +49,7 @@ import Testing
     #expect(store.cache.isIdle)
   }
 
-  @Test func aValueWrittenAfterAnotherOneIsReadFromTheBase() async throws {
+  @Test func `a value written after another one is read from the base`() async throws {
     let write = try await beginWrite(1, .before)
     try await shared.setValue(2, forKey: "a")
     #expect(try await store.value(forKey: "a") == 2)
@@ -59,7 +59,7 @@ import Testing
     #expect(try await cached == 1)
   }
 
-  @Test func aFailedWriteLeavesTheValueWrittenBesideIt() async throws {
+  @Test func `a failed write leaves the value written beside it`() async throws {
     base.schedule(.suspension(.after), on: .apply)
     base.schedule(.error(.ioFailed, .after), on: .apply)
     let write = Task { [store] in try await store.setValue(1, forKey: "a") }
@@ -70,7 +70,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == 2)
   }
 
-  @Test func aLoadOvertakenByAWriteBesideIsNeitherCachedNorJoined() async throws {
+  @Test func `a load overtaken by a write beside is neither cached nor joined`() async throws {
     try await shared.setValue(1, forKey: "a")
     let read = try await beginRead(.after)
     try await shared.setValue(2, forKey: "a")
@@ -81,7 +81,7 @@ import Testing
     #expect(store.cache.isIdle)
   }
 
-  @Test func aReadOfSeveralKeysIsOneSnapshot() async throws {
+  @Test func `a read of several keys is one snapshot`() async throws {
     try await shared.apply([.set("a", 1), .set("b", 1)])
     #expect(try await store.value(forKey: "a") == 1)
     base.schedule(.suspension(.after), on: .value)
@@ -92,7 +92,7 @@ import Testing
     #expect(try await read.value == [2, 2])
   }
 
-  @Test func aRefreshOvertakenByAWriteBesideIsNotCached() async throws {
+  @Test func `a refresh overtaken by a write beside is not cached`() async throws {
     let clock = ManualClock()
     var configuration = CachedStoreConfiguration<Int>()
     configuration.refreshAfter = .seconds(10)

@@ -89,7 +89,7 @@ import Testing
     return configuration
   }
 
-  @Test(arguments: [1, 2]) func noReadIsOlderThanAWriteBesideTheCache(_ cacheCount: Int) async throws {
+  @Test(arguments: [1, 2]) func `no read is older than a write beside the cache`(_ cacheCount: Int) async throws {
     let shared = MemoryStore<Int>().observable()
     let caches = (0..<cacheCount).map { number in
       var plan = FaultPlan()
@@ -100,7 +100,7 @@ import Testing
   }
 
   #if LMDB
-  @Test func noReadIsOlderThanATransaction() async throws {
+  @Test func `no read is older than a transaction`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("counters"), durability: .buffered)
     let store = try await LMDBStore<Int>(in: environment, name: "counters")

@@ -17,7 +17,7 @@ import Testing
     try await store.values(forKeys: keys, policy: .cacheOnly)
   }
 
-  @Test func aWriteBesideTheCacheIsReadAtOnce() async throws {
+  @Test func `a write beside the cache is read at once`() async throws {
     let store = base.cached()
     try await store.apply([.set("a", 1), .set("b", 1), .set("c", 1)])
     try await base.setValue(2, forKey: "a")
@@ -31,7 +31,7 @@ import Testing
     #expect(try await store.value(forKey: "b") == nil)
   }
 
-  @Test func aLargeBatchBesideTheCacheIsReadAtOnce() async throws {
+  @Test func `a large batch beside the cache is read at once`() async throws {
     let store = base.cached()
     try await store.apply([.set("k", 1), .set("m7", 1), .set("n", 1)])
     try await base.apply(ChangeBatch((0..<300).map { .set(StoreKey("m\($0)"), 2) }))
@@ -39,7 +39,7 @@ import Testing
     #expect(try await store.value(forKey: "m7") == 2)
   }
 
-  @Test func aMissingKeyThatIsWrittenBesideTheCacheIsFound() async throws {
+  @Test func `a missing key that is written beside the cache is found`() async throws {
     var configuration = CachedStoreConfiguration<Int>()
     configuration.negativeTimeToLive = .seconds(3600)
     let store = base.cached(configuration)
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// The reports of the cache's own writes leave what they have written.
-  @Test func writtenValuesAreCached() async throws {
+  @Test func `written values are cached`() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await store.apply([.set("b", 2), .remove("c"), .removeAll("x"..<"z")])
@@ -63,7 +63,7 @@ import Testing
   }
 
   /// They cannot be told from those of a commit that is shared with other writers.
-  @Test func valuesThatAreReportedMoreThanOnceAreNotCached() async throws {
+  @Test func `values that are reported more than once are not cached`() async throws {
     let store = base.cached()
     try await store.apply([.set("a", 1), .set("a", 2), .removeAll("b"..<"c"), .set("b", 3), .set("d", 4)])
     #expect(try await cached(store, ["a", "b", "d"]) == [nil, nil, 4])
@@ -74,7 +74,7 @@ import Testing
 
   // MARK: Stacks
 
-  @Test func cachesOfOneStoreSeeEachOthersWrites() async throws {
+  @Test func `caches of one store see each others writes`() async throws {
     let (first, second) = (base.cached(), base.cached())
     for value in 0..<5 {
       try await first.setValue(value, forKey: "a")
@@ -85,7 +85,7 @@ import Testing
     }
   }
 
-  @Test func aCacheOverACacheSeesTheWritesBesideBoth() async throws {
+  @Test func `a cache over a cache sees the writes beside both`() async throws {
     let inner = base.cached()
     let outer = inner.cached()
     try await outer.setValue(1, forKey: "a")
@@ -96,7 +96,7 @@ import Testing
     #expect(try await outer.value(forKey: "a") == 3)
   }
 
-  @Test func cachesOfViewsSeeTheWritesToTheBytes() async throws {
+  @Test func `caches of views see the writes to the bytes`() async throws {
     let bytes = MemoryStore<[UInt8]>().observable()
     let numbers = bytes.typed(Int.self, prefix: "n/", codec: .json()).cached()
     let texts = bytes.typed(String.self, prefix: "t/", codec: .json()).cached()
@@ -110,7 +110,7 @@ import Testing
     #expect(try await texts.value(forKey: "a") == nil)
   }
 
-  @Test func anErasedStoreIsObserved() async throws {
+  @Test func `an erased store is observed`() async throws {
     let store = AnyDataStore(base.batched()).cached()
     try await store.setValue(1, forKey: "a")
     try await base.setValue(2, forKey: "a")
@@ -118,7 +118,9 @@ import Testing
   }
 
   /// One commit, and therefore one report, may hold a write through the cache and one beside it.
-  @Test(arguments: [false, true]) func aCommitMayBeSharedWithAWriteBesideTheCache(_ isRange: Bool) async throws {
+  @Test(arguments: [false, true]) func `a commit may be shared with a write beside the cache`(_ isRange: Bool)
+    async throws
+  {
     let faulty = base.faulty()
     let batched = faulty.batched()
     let store = batched.cached()
@@ -136,7 +138,7 @@ import Testing
     #expect(try await store.value(forKey: "a") == (isRange ? nil : 2))
   }
 
-  @Test func acceptedWritesBesideTheCacheAreReadAtOnce() async throws {
+  @Test func `accepted writes beside the cache are read at once`() async throws {
     let clock = ManualClock()
     let later = base.writeBehind(maximumAge: .seconds(1), clock: clock)
     let store = later.cached()
@@ -151,7 +153,7 @@ import Testing
     try await later.close()
   }
 
-  @Test func valuesThatWriteBehindGivesUpAreForgotten() async throws {
+  @Test func `values that write behind gives up are forgotten`() async throws {
     let faulty = base.faulty()
     let clock = ManualClock()
     let later = faulty.writeBehind(maximumAge: .seconds(1), clock: clock)
@@ -168,7 +170,7 @@ import Testing
 
   // MARK: Lifecycle
 
-  @Test func theObservationEndsWithTheCache() async throws {
+  @Test func `the observation ends with the cache`() async throws {
     let observed = ObserverCount(base: MemoryStore<Int>())
     var store: CachedStore<ObserverCount>? = observed.cached()
     weak let entries = store?.cache
@@ -180,7 +182,7 @@ import Testing
     #expect(entries == nil)
   }
 
-  @Test func aBaseThatIsClosedElsewhereLeavesNoEntries() async throws {
+  @Test func `a base that is closed elsewhere leaves no entries`() async throws {
     let store = base.cached()
     try await store.setValue(1, forKey: "a")
     try await base.close()
@@ -222,7 +224,7 @@ extension ReportedWritesTests {
     }
   }
 
-  @Test func transactionsAreReadAtOnce() async throws {
+  @Test func `transactions are read at once`() async throws {
     let shop = try await Shop()
     let (customers, orders) = (shop.customers.cached(), shop.orders.cached())
     try await customers.setValue("Ada", forKey: "7")
@@ -252,7 +254,7 @@ extension ReportedWritesTests {
     #expect(try await customers.value(forKey: "7", policy: .cacheOnly) == "Grace")
   }
 
-  @Test func anotherObjectOnTheSameStoreIsReadAtOnce() async throws {
+  @Test func `another object on the same store is read at once`() async throws {
     let shop = try await Shop()
     let other = try await LMDBStore<Int>(in: shop.environment, name: "orders").cached()
     let orders = shop.orders.cached()

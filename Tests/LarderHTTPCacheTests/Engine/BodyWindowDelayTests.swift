@@ -26,7 +26,7 @@ import Testing
   /// A fast reader waits for each slower one for the limit at most, whether storing never began or stops in the middle.
   ///
   /// Memory has a bound. A reader is cut off only if it is far behind another one.
-  @Test(arguments: 0..<200) func readersOfDifferentSpeeds(round: Int) {
+  @Test(arguments: 0..<200) func `readers of different speeds`(round: Int) {
     let seed = SeededGenerator.seedOfProcess &+ UInt64(round)
     var random = SeededGenerator(seed: seed)
     let length = Int64.random(in: 0...1_000_000, using: &random)

@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func aReaderGetsTheBytesInOrder() {
+  @Test func `a reader gets the bytes in order`() {
     var window = window(isStoring: false)
     let reader = window.addReader()
     do { let value = window.step(reader); #expect(value == .wait) }
@@ -29,7 +29,7 @@ import Testing
     do { let value = window.step(reader); #expect(value == .end) }
   }
 
-  @Test func aBodyThatFailsNeverEnds() {
+  @Test func `a body that fails never ends`() {
     var window = window(isStoring: true)
     let reader = window.addReader()
     window.append([1])
@@ -40,7 +40,7 @@ import Testing
     do { let value = window.nextBatch(); #expect(value == nil) }
   }
 
-  @Test func aReaderOfARangeEndsThere() {
+  @Test func `a reader of a range ends there`() {
     var window = window(isStoring: false)
     let reader = window.addReader(2..<4)
     do { let value = window.step(reader); #expect(value == .wait) }
@@ -53,7 +53,7 @@ import Testing
     do { let value = window.step(late); #expect(value == .failure, "the body is shorter than the range") }
   }
 
-  @Test func aBatchIsDueWhenItIsWorthIt() throws {
+  @Test func `a batch is due when it is worth it`() throws {
     var window = window(isStoring: true)
     window.append(Array(0..<7))
     do { let value = window.nextBatch(); #expect(value == nil, "too little for a batch") }
@@ -70,7 +70,7 @@ import Testing
     #expect(last.isLast)
   }
 
-  @Test func anEmptyBodyIsOneEmptyBatch() throws {
+  @Test func `an empty body is one empty batch`() throws {
     var window = window(isStoring: true)
     window.finish(.complete)
     let next = window.nextBatch()
@@ -79,7 +79,7 @@ import Testing
     #expect(batch.isLast)
   }
 
-  @Test func aFullWindowDropsWhatTheStoreHas() {
+  @Test func `a full window drops what the store has`() {
     var window = window(isStoring: true)
     let slow = window.addReader()
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
@@ -93,7 +93,7 @@ import Testing
     do { let value = window.step(slow); #expect(value == .bytes([2])) }
   }
 
-  @Test func withoutAStoreTheSlowestReaderDecides() {
+  @Test func `without a store the slowest reader decides`() {
     var window = window(isStoring: false)
     let (fast, slow) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
@@ -108,7 +108,7 @@ import Testing
     do { let hasRoom = window.hasRoom(); #expect(hasRoom) }
   }
 
-  @Test func aReaderThatLagsKeepsTheWindowWhenStoringStops() {
+  @Test func `a reader that lags keeps the window when storing stops`() {
     var window = window(isStoring: true)
     let slow = window.addReader()
     window.append(Array(repeating: 1, count: BodyWindow.smallBuffer))
@@ -127,7 +127,7 @@ import Testing
 
   private static let buffer = BodyWindow.smallBuffer
 
-  @Test func aReaderMakesOthersWaitForALimitedTime() {
+  @Test func `a reader makes others wait for a limited time`() {
     var window = window(isStoring: false)
     let (fast, slow) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: Self.buffer))
@@ -155,7 +155,7 @@ import Testing
     do { let value = window.step(slow); #expect(value == .cutOff) }
   }
 
-  @Test func aReaderAloneIsNeverCutOff() {
+  @Test func `a reader alone is never cut off`() {
     var window = window(isStoring: false)
     let (slow, cancelled) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: Self.buffer))
@@ -168,7 +168,7 @@ import Testing
     do { let value = window.step(slow); #expect(value == .bytes(Array(repeating: 1, count: Self.buffer))) }
   }
 
-  @Test func aReaderThatNeedsNoMoreHoldsNothingUp() {
+  @Test func `a reader that needs no more holds nothing up`() {
     var window = window(isStoring: false)
     let (fast, done) = (window.addReader(), window.addReader(0..<4))
     window.append(Array(repeating: 1, count: Self.buffer))
@@ -177,7 +177,7 @@ import Testing
     do { let hasRoom = window.hasRoom(); #expect(hasRoom, "although the other reader was not removed") }
   }
 
-  @Test func aReaderInTheStoreIsCutOff() {
+  @Test func `a reader in the store is cut off`() {
     var window = window(isStoring: true)
     let (fast, slow) = (window.addReader(), window.addReader())
     window.append(Array(repeating: 1, count: Self.buffer))
@@ -193,7 +193,7 @@ import Testing
     do { let value = window.step(slow); #expect(value == .cutOff) }
   }
 
-  @Test func tinyChunksShareBuffers() {
+  @Test func `tiny chunks share buffers`() {
     var window = BodyWindow(isStoring: true)
     let reader = window.addReader()
     for index in 0..<10_000 { window.append([UInt8(truncatingIfNeeded: index)]) }
@@ -204,7 +204,7 @@ import Testing
 
   /// Random histories against the whole body: each reader gets exactly its bytes, the store gets the body, the memory has a
   /// bound, and there is always a party that can proceed.
-  @Test(arguments: 0..<100) func randomHistories(round: Int) throws {
+  @Test(arguments: 0..<100) func `random histories`(round: Int) throws {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess &+ UInt64(round))
     let largest = Int.random(in: 1...(3 * BodyWindow.smallBuffer), using: &random)
     let body = (0..<Int.random(in: 0...120_000, using: &random)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }

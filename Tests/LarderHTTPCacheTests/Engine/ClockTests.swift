@@ -26,7 +26,7 @@ import Testing
     return response.cacheStatus
   }
 
-  @Test func aResponseFromTheFutureIsValidatedOnceAndFreshAfterwards() async throws {
+  @Test func `a response from the future is validated once and fresh afterwards`() async throws {
     let cache = try await makeCache()
     let origin = Origin { request, _ in
       let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\""]
@@ -43,7 +43,7 @@ import Testing
     #expect(origin.count == 3)
   }
 
-  @Test func aResponseWithoutAValidatorIsReplaced() async throws {
+  @Test func `a response without a validator is replaced`() async throws {
     let cache = try await makeCache()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60"]))
     #expect(try await load(cache, origin).isStored)
@@ -56,7 +56,7 @@ import Testing
   }
 
   /// Otherwise the variants of the wrong clock would stay for as long as it was ahead, and each new one would remove another.
-  @Test func variantsFromTheFutureMakeRoomForOthers() async throws {
+  @Test func `variants from the future make room for others`() async throws {
     let cache = try await makeCache()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60", .vary: "Accept-Language"]))
     for number in 0..<40 { _ = try await load(cache, origin, [.acceptLanguage: "a\(number)"]) }

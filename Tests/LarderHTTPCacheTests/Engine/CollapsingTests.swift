@@ -34,7 +34,7 @@ import Testing
     try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= count }
   }
 
-  @Test func oneRequestReachesTheOriginForACacheableResponse() async throws {
+  @Test func `one request reaches the origin for a cacheable response`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = slowOrigin(gate) { _ in
@@ -48,7 +48,7 @@ import Testing
     #expect(test.cache.statistics().collapsedCount == Self.callers - 1)
   }
 
-  @Test func oneValidationServesAll() async throws {
+  @Test func `one validation serves all`() async throws {
     let test = try await CacheUnderTest()
     let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\""]
     _ = try await test.get(from: Origin(head(.ok, fields)))
@@ -80,7 +80,7 @@ import Testing
   }
 
   @Test(arguments: Unshareable.allCases)
-  func everyCallerGetsItsOwnResponseInTwoRounds(kind: Unshareable) async throws {
+  func `every caller gets its own response in two rounds`(kind: Unshareable) async throws {
     let test = try await CacheUnderTest(kind.configuration)
     let (first, others) = (Gate(), Gate())
     let origin = slowOrigin(first, others) { request in
@@ -97,7 +97,7 @@ import Testing
     #expect(test.cache.statistics().collapsedCount == 0)
   }
 
-  @Test func nobodyWaitsForAURLWhoseResponseCouldNotBeShared() async throws {
+  @Test func `nobody waits for a URL whose response could not be shared`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, _ in
@@ -123,7 +123,7 @@ import Testing
     for caller in callers { _ = try await caller.value }
   }
 
-  @Test func aWaiterHasATimeLimit() async throws {
+  @Test func `a waiter has a time limit`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { _, number in
       if number == 1 { try await Task.sleep(for: .seconds(3_600)) }
@@ -141,7 +141,7 @@ import Testing
 
   // MARK: Leaders that leave
 
-  @Test func aCancelledLeaderHoldsNobodyUp() async throws {
+  @Test func `a cancelled leader holds nobody up`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, _ in
@@ -159,7 +159,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func theRequestIsCancelledWithItsLastCaller() async throws {
+  @Test func `the request is cancelled with its last caller`() async throws {
     let test = try await CacheUnderTest()
     let cancelled = Gate()
     let origin = Origin { _, number in
@@ -176,7 +176,7 @@ import Testing
     #expect(try await test.get(from: origin).body == "2")
   }
 
-  @Test func aFailureIsShared() async throws {
+  @Test func `a failure is shared`() async throws {
     struct Unreachable: Error {}
     let test = try await CacheUnderTest()
     let gate = Gate()
@@ -191,7 +191,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func anErrorOfTheOriginIsSharedIfAStaleResponseAnswers() async throws {
+  @Test func `an error of the origin is shared if a stale response answers`() async throws {
     let test = try await CacheUnderTest()
     _ = try await test.get(from: Origin(head(.ok, [.cacheControl: "max-age=10, stale-if-error=1000"])))
     test.clock.advance(by: .seconds(20))
@@ -209,7 +209,7 @@ import Testing
 
   enum Cut: CaseIterable { case error, shortBody, shortAfterManyBytes }
 
-  @Test(arguments: Cut.allCases) func aBodyThatIsCutShortIsNobodysResponse(cut: Cut) async throws {
+  @Test(arguments: Cut.allCases) func `a body that is cut short is nobodys response`(cut: Cut) async throws {
     struct Broken: Error {}
     var configuration = HTTPCacheConfiguration.private
     configuration.capacity = 1_000_000_000
@@ -243,7 +243,7 @@ import Testing
     #expect(next.body.utf8.count == 100_000 * (chunkCount + 1))
   }
 
-  @Test func aLeaderThatStopsReadingHoldsNobodyUp() async throws {
+  @Test func `a leader that stops reading holds nobody up`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, _ in
@@ -266,7 +266,7 @@ import Testing
     #expect(try await test.get(from: origin).status.isHit)
   }
 
-  @Test func aFetchWithoutReadersIsCancelledAndNotStored() async throws {
+  @Test func `a fetch without readers is cancelled and not stored`() async throws {
     let test = try await CacheUnderTest()
     let cancelled = Gate()
     let origin = Origin { _, _ in
@@ -288,7 +288,7 @@ import Testing
     #expect(try await test.get(from: origin).body == "A")
   }
 
-  @Test func nobodyJoinsAFetchThatIsOlderThanAnInvalidation() async throws {
+  @Test func `nobody joins a fetch that is older than an invalidation`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, number in

@@ -27,13 +27,13 @@ import Testing
     return try await test.get(policy: .cacheOnly, from: Origin(head())).head.status == .found
   }
 
-  @Test(arguments: [0, 1, 100, 65_536]) func aSmallBodyIsStored(count: Int) async throws {
+  @Test(arguments: [0, 1, 100, 65_536]) func `a small body is stored`(count: Int) async throws {
     let test = try await CacheUnderTest()
     try await discard(test) { $0 == 0 && count > 0 ? [UInt8](repeating: 1, count: count) : nil }
     #expect(try await isStored(test))
   }
 
-  @Test func aLargeOrEndlessBodyIsNot() async throws {
+  @Test func `a large or endless body is not`() async throws {
     let test = try await CacheUnderTest()
     try await discard(test) { _ in [UInt8](repeating: 1, count: 10_000) }
     #expect(try await !isStored(test))
@@ -42,7 +42,7 @@ import Testing
     _ = try await isStored(test)
   }
 
-  @Test func aBodyThatFailsIsNoError() async throws {
+  @Test func `a body that fails is no error`() async throws {
     let test = try await CacheUnderTest()
     try await discard(test) { index in
       if index == 1 { throw Broken() }
@@ -51,7 +51,7 @@ import Testing
     #expect(try await !isStored(test))
   }
 
-  @Test func aBodyThatHangsIsGivenUp() async throws {
+  @Test func `a body that hangs is given up`() async throws {
     let test = try await CacheUnderTest()
     let hang: @Sendable (Int) async throws -> [UInt8]? = { index in
       if index == 1 { try await Task.sleep(for: .seconds(3_600)) }

@@ -31,7 +31,7 @@ import Testing
     try await Int(test.cache.storage.beginFetch().invalidations)
   }
 
-  @Test func aFailedInvalidationAffectsItsURLsOnly() async throws {
+  @Test func `a failed invalidation affects its URLs only`() async throws {
     let test = try await test(5)
     for _ in 0..<3 { _ = try await test.get("/page/0", method: .post, from: origin) }
     #expect(pendingCount(test) == 1, "the same one is repeated once")
@@ -48,7 +48,7 @@ import Testing
     #expect(try await test.get("/page/0", from: origin).status.isHit)
   }
 
-  @Test func oneWorkerRepeatsEachInvalidationOnce() async throws {
+  @Test func `one worker repeats each invalidation once`() async throws {
     let test = try await test(20)
     for index in 0..<100 { _ = try await test.get("/form/\(index)", method: .post, from: origin) }
     #expect(pendingCount(test) == 100)
@@ -65,7 +65,7 @@ import Testing
     #expect(try await loggedCount(test) == 100)
   }
 
-  @Test func aStoreThatFailsIsLeftAloneForASecond() async throws {
+  @Test func `a store that fails is left alone for a second`() async throws {
     let test = try await test(1)
     _ = try await test.get("/form", method: .post, from: origin)
     _ = try await test.get("/page/0", from: origin)
@@ -79,7 +79,7 @@ import Testing
     try await waitUntil { test.cache.statistics().storeFailureCount == count + 1 }
   }
 
-  @Test func aCancelledRequestLeavesNothingPending() async throws {
+  @Test func `a cancelled request leaves nothing pending`() async throws {
     let test = try await test(1)
     test.store.clearFaults()
     test.store.schedule(.suspension(), on: .update, number: 1)
@@ -95,7 +95,7 @@ import Testing
     #expect(try await !test.get("/page/0", from: origin).status.isHit)
   }
 
-  @Test func aCancelledCallOfInvalidateChangesNothing() async throws {
+  @Test func `a cancelled call of invalidate changes nothing`() async throws {
     let test = try await test(1)
     test.store.clearFaults()
     let caller = Task {
@@ -107,7 +107,7 @@ import Testing
     #expect(try await test.get("/page/0", from: origin).status.isHit)
   }
 
-  @Test func aSweepDoesNotDependOnInvalidations() async throws {
+  @Test func `a sweep does not depend on invalidations`() async throws {
     let test = try await test(1)
     _ = try await test.get("/page/0", method: .post, from: origin)
     let running = Task { await test.cache.run() }

@@ -109,7 +109,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(5)), arguments: Scenario.allCases)
-  func everyOperationMayFailOrStall(scenario: Scenario) async throws {
+  func `every operation may fail or stall`(scenario: Scenario) async throws {
     let (test, origin, body) = try await prepare(scenario)
     let before = test.store.operationCount
     try await run(scenario, test, origin, body)
@@ -136,7 +136,7 @@ import Testing
   }
 
   @Test(arguments: [Scenario.miss, .hit, .validation, .range, .completion, .unsafe], Fault.allCases)
-  func aStoreThatNeverWorks(scenario: Scenario, fault: Fault) async throws {
+  func `a store that never works`(scenario: Scenario, fault: Fault) async throws {
     let (test, origin, body) = try await prepare(scenario)
     test.store.schedule(fault.fault, probability: 1)
     let count = origin.count
@@ -149,7 +149,7 @@ import Testing
     test.store.resume()
   }
 
-  @Test func aStoreThatStallsDelaysOneRequestOnly() async throws {
+  @Test func `a store that stalls delays one request only`() async throws {
     let (test, origin, body) = try await prepare(.hit)
     test.store.schedule(.suspension(), on: .entries)
     try await withPassingTime(test) { try await run(.hit, test, origin, body) }
@@ -162,7 +162,7 @@ import Testing
     test.store.resume()
   }
 
-  @Test func aClosedStore() async throws {
+  @Test func `a closed store`() async throws {
     let (test, origin, body) = try await prepare(.hit)
     try await test.store.close()
     for _ in 0..<2 { try await run(.hit, test, origin, body) }
@@ -170,7 +170,7 @@ import Testing
   }
 
   @Test(arguments: [Scenario.hit, .largeHit, .validation, .range, .completion])
-  func everyEntryMayBeDamaged(scenario: Scenario) async throws {
+  func `every entry may be damaged`(scenario: Scenario) async throws {
     let (test, _, _) = try await prepare(scenario)
     let keys = try await test.store.keys(in: .all, limit: .max, order: .ascending)
     for key in keys {
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func errorsContainNothingOfTheRequest() async throws {
+  @Test func `errors contain nothing of the request`() async throws {
     let (test, _, _) = try await prepare(.hit)
     test.store.schedule(.error(.ioFailed), probability: 1)
     let error = await #expect(throws: StoreError.self) { try await test.cache.invalidate("https://example.com/secret") }

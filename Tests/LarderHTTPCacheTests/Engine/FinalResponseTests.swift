@@ -8,7 +8,7 @@ import Testing
 
 /// Responses whose status, length or cookies need care.
 @Suite struct FinalResponseTests {
-  @Test func aResponseWithoutABodyIsStoredWhateverItsContentLength() async throws {
+  @Test func `a response without a body is stored whatever its content length`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.noContent, [.cacheControl: "max-age=60", .contentLength: "5"]), "")
     let first = try await test.get(from: origin)
@@ -24,7 +24,7 @@ import Testing
   }
 
   @Test(arguments: [100, 101, 103])
-  func anInterimResponseIsAnError(status: Int) async throws {
+  func `an interim response is an error`(status: Int) async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.init(code: status), [.cacheControl: "max-age=60"]))
     for _ in 0..<2 {
@@ -35,7 +35,7 @@ import Testing
     #expect(test.cache.statistics().storedCount == 0)
   }
 
-  @Test func aSharedCacheStoresACookieOnlyForAll() async throws {
+  @Test func `a shared cache stores a cookie only for all`() async throws {
     for (configuration, storing, control, isStored) in [
       (.shared, nil, "max-age=60", false), (.shared, nil, "public, max-age=60", true),
       (.shared, nil, "s-maxage=60", true), (.shared, .ifFresh, "max-age=60", true), (.private, nil, "max-age=60", true),

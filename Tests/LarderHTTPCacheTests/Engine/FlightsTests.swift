@@ -13,7 +13,7 @@ private final class StubFetch: Sendable {}
     table.admit(key, at: now) { StubFetch() }
   }
 
-  @Test func theFirstRequestLeadsAndOthersJoin() throws {
+  @Test func `the first request leads and others join`() throws {
     var table = Table(coolDown: .seconds(10))
     guard case .lead(let fetch) = admit(&table, key) else { throw Unexpected() }
     guard case .join(let joined) = admit(&table, key) else { throw Unexpected() }
@@ -23,7 +23,7 @@ private final class StubFetch: Sendable {}
     #expect(table.count == 3)
   }
 
-  @Test func anEndedFlightIsNotJoined() throws {
+  @Test func `an ended flight is not joined`() throws {
     var table = Table(coolDown: .seconds(10))
     guard case .lead(let first) = admit(&table, key) else { throw Unexpected() }
     table.end(key, first)
@@ -33,7 +33,7 @@ private final class StubFetch: Sendable {}
     #expect(joined === second, "the end of an earlier flight must not end the later one")
   }
 
-  @Test func nobodyWaitsDuringACoolDown() throws {
+  @Test func `nobody waits during a cool down`() throws {
     var table = Table(coolDown: .seconds(10))
     guard case .lead(let fetch) = admit(&table, key) else { throw Unexpected() }
     table.refuse(key, fetch, at: .seconds(1))
@@ -46,7 +46,7 @@ private final class StubFetch: Sendable {}
     guard case .join = admit(&table, key, at: .seconds(11)) else { throw Unexpected() }
   }
 
-  @Test func coolDownsAreBounded() throws {
+  @Test func `cool downs are bounded`() throws {
     var table = Table(coolDown: .seconds(10))
     for index in 0..<3_000 {
       let key = Table.Key(url: "\(index)", partition: [])
@@ -60,7 +60,7 @@ private final class StubFetch: Sendable {}
     guard case .lead = admit(&table, Table.Key(url: "0", partition: []), at: .seconds(3)) else { throw Unexpected() }
   }
 
-  @Test func passedCoolDownsMakeRoomFirst() throws {
+  @Test func `passed cool downs make room first`() throws {
     var table = Table(coolDown: .seconds(10))
     for index in 0..<Table.highestCoolDownCount {
       let key = Table.Key(url: "\(index)", partition: [])
@@ -72,7 +72,7 @@ private final class StubFetch: Sendable {}
     #expect(table.coolDownCount == Table.highestCoolDownCount - 1_000 + 1)
   }
 
-  @Test func anInvalidationEndsTheFlightsOfItsURLs() throws {
+  @Test func `an invalidation ends the flights of its URLs`() throws {
     var table = Table(coolDown: .seconds(10))
     let other = Table.Key(url: "https://example.com/other", partition: [])
     let partition = Table.Key(url: key.url, partition: [1])
@@ -84,7 +84,7 @@ private final class StubFetch: Sendable {}
   }
 
   /// Every sequence of events up to a length, against a plain list of what must be true.
-  @Test func everyShortHistory() throws {
+  @Test func `every short history`() throws {
     enum Event: CaseIterable { case admit, endFirst, endLast, refuseFirst, refuseLast, invalidate, wait }
     func histories(_ length: Int) -> [[Event]] {
       length == 0 ? [[]] : histories(length - 1).flatMap { rest in Event.allCases.map { rest + [$0] } }

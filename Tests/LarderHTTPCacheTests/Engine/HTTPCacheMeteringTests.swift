@@ -45,7 +45,7 @@ import Tracing
     return durations
   }
 
-  @Test func requestsAndFetchesAreTimedByOutcome() async throws {
+  @Test func `requests and fetches are timed by outcome`() async throws {
     let test = try await cache()
     let clock = test.clock
     let origin = Origin { request, _ in
@@ -74,7 +74,7 @@ import Tracing
     try await waitUntil { counts("larder_http_events")["stored"] == 1 }
   }
 
-  @Test func whatIsNotStoredIsCountedByReason() async throws {
+  @Test func `what is not stored is counted by reason`() async throws {
     let test = try await cache { $0.largestBody = 10 }
     let origin = Origin { request, _ in
       let control = request.path == "/large" ? "max-age=60" : "no-store"
@@ -91,7 +91,7 @@ import Tracing
     #expect(counts("larder_http_bytes") == ["origin": Int64(statistics.originBytesRead)])
   }
 
-  @Test func eachCallerHasASpanAndEachFetchHasOne() async throws {
+  @Test func `each caller has a span and each fetch has one`() async throws {
     let test = try await cache()
     let origin = Origin { [tracer] _, _ in
       // The client's own span.
@@ -118,7 +118,7 @@ import Tracing
     #expect(!spans.contains { "\($0.operationName) \($0.attributes)".contains("secret") })
   }
 
-  @Test func anErrorIsInNoSpan() async throws {
+  @Test func `an error is in no span`() async throws {
     let test = try await cache()
     struct Secret: Error {}
     let origin = Origin { _, _ in throw Secret() }
@@ -129,7 +129,7 @@ import Tracing
     #expect(spans.allSatisfy { $0.status?.code == .error && $0.errors.isEmpty })
   }
 
-  @Test func withoutABackendNothingIsMeasured() async throws {
+  @Test func `without a backend nothing is measured`() async throws {
     let metering = HTTPCacheMetering(name: "api", metrics: NOOPMetricsHandler.instance, tracer: NoOpTracer())
     #expect(HTTPCacheInstruments(metering, clock: ManualClock()) == nil)
     let test = try await cache { $0.metering = metering }

@@ -8,7 +8,7 @@ import Testing
 @testable import LarderHTTPCache
 
 @Suite struct HTTPCacheTests {
-  @Test func aFreshResponseIsReused() async throws {
+  @Test func `a fresh response is reused`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60", .contentLength: "4"]))
     let first = try await test.get(from: origin)
@@ -33,7 +33,7 @@ import Testing
     #expect(statistics.storeFailureCount == 0)
   }
 
-  @Test func aStaleResponseIsValidated() async throws {
+  @Test func `a stale response is validated`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { request, number in
       let fields: HTTPFields = [.cacheControl: "max-age=10", .eTag: "\"a\""]
@@ -56,7 +56,7 @@ import Testing
     #expect(test.cache.statistics().validationCount == 1)
   }
 
-  @Test func aLargeBodyIsStreamedAndStored() async throws {
+  @Test func `a large body is streamed and stored`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { _, _ in
       HTTPForwardedResponse(
@@ -72,7 +72,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func aBodyBeyondTheShareOfUnfinishedOnesIsAnsweredAndNotStored() async throws {
+  @Test func `a body beyond the share of unfinished ones is answered and not stored`() async throws {
     var configuration = HTTPCacheConfiguration.private
     (configuration.capacity, configuration.largestBody) = (20_000_000, 2_000_000)
     let test = try await CacheUnderTest(configuration)
@@ -94,7 +94,7 @@ import Testing
     #expect(test.cache.statistics().evictionCount == 0)
   }
 
-  @Test func aRangeIsAnsweredFromACompleteResponse() async throws {
+  @Test func `a range is answered from a complete response`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60"]), "0123456789")
     _ = try await test.get(from: origin)
@@ -107,7 +107,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func aPartIsCompletedByTheMissingBytes() async throws {
+  @Test func `a part is completed by the missing bytes`() async throws {
     let test = try await CacheUnderTest()
     let body = Array("0123456789".utf8)
     let origin = Origin { request, _ in
@@ -136,7 +136,7 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  @Test func anUnsafeRequestInvalidates() async throws {
+  @Test func `an unsafe request invalidates`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60"]))
     _ = try await test.get(from: origin)
@@ -146,7 +146,7 @@ import Testing
     #expect(origin.count == 3)
   }
 
-  @Test func invalidationsByHand() async throws {
+  @Test func `invalidations by hand`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=60"]))
     let paths = ["/", "/users/1", "/users/2", "/other"]
@@ -166,7 +166,7 @@ import Testing
     await #expect(throws: HTTPCacheError.self) { try await test.cache.invalidate("no URL") }
   }
 
-  @Test func aResponseWhoseRequestIsOlderThanAnInvalidationIsNotStored() async throws {
+  @Test func `a response whose request is older than an invalidation is not stored`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { _, number in
       if number == 1 { try await test.cache.invalidate("https://example.com/") }
@@ -177,7 +177,7 @@ import Testing
     #expect(try await test.get(from: origin).body == "2")
   }
 
-  @Test func aStaleResponseIsReusedWhileItIsRefreshed() async throws {
+  @Test func `a stale response is reused while it is refreshed`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, number in
@@ -200,7 +200,7 @@ import Testing
     #expect(test.cache.statistics().refreshCount == 1)
   }
 
-  @Test func aStaleResponseIsReusedIfTheOriginFails() async throws {
+  @Test func `a stale response is reused if the origin fails`() async throws {
     struct Unreachable: Error {}
     let test = try await CacheUnderTest()
     let origin = Origin(head(.ok, [.cacheControl: "max-age=10, stale-if-error=100"]))
@@ -238,7 +238,7 @@ import Testing
     #expect(try await test.get(from: origin).status.isHit)
   }
 
-  @Test func theHookAddsDataOrRefuses() async throws {
+  @Test func `the hook adds data or refuses`() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.willStore = { request, response in
       switch request.path {
@@ -267,7 +267,7 @@ import Testing
   }
 
   @Test(arguments: [("length", 3), ("length", 5), ("cut", 4)])
-  func aBodyThatIsNotStoredIsCountedWithItsReason(reason: String, length: Int) async throws {
+  func `a body that is not stored is counted with its reason`(reason: String, length: Int) async throws {
     struct Broken: Error {}
     let test = try await CacheUnderTest()
     let origin = Origin { _, _ in
@@ -290,7 +290,7 @@ import Testing
     #expect(test.cache.statistics().notStoredCounts == [reason: 2])
   }
 
-  @Test func partitionsAreApart() async throws {
+  @Test func `partitions are apart`() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.partition = { Array(($0.headerFields[.cookie] ?? "").utf8) }
     let test = try await CacheUnderTest(configuration)
@@ -308,7 +308,7 @@ import Testing
     #expect(!response.cacheStatus.isHit)
   }
 
-  @Test func aURLWithCredentialsIsRefused() async throws {
+  @Test func `a URL with credentials is refused`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin(head())
     let request = HTTPRequest(method: .get, scheme: "https", authority: "user:secret@example.com", path: "/")
@@ -320,7 +320,7 @@ import Testing
     #expect(origin.count == 0)
   }
 
-  @Test func configurationsAreChecked() async throws {
+  @Test func `configurations are checked`() async throws {
     func expectInvalid(_ change: (inout HTTPCacheConfiguration) -> Void) async {
       var configuration = HTTPCacheConfiguration.private
       change(&configuration)
@@ -341,7 +341,7 @@ import Testing
     await expectInvalid { $0.originTimeLimit = .zero }
   }
 
-  @Test func runSweepsUntilItIsCancelled() async throws {
+  @Test func `run sweeps until it is cancelled`() async throws {
     let test = try await CacheUnderTest()
     let running = Task { await test.cache.run() }
     try await test.clock.waitForSleepers(1)

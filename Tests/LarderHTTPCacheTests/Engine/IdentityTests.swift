@@ -20,7 +20,7 @@ import Testing
     return configuration
   }
 
-  @Test func usersShareOnlyPublicResponses() async throws {
+  @Test func `users share only public responses`() async throws {
     let test = try await CacheUnderTest(Self.configuration)
     for (directives, count) in [("max-age=60", 3), ("max-age=60, public", 1)] {
       let origin = Self.origin(directives)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func usersDoNotWaitForEachOther() async throws {
+  @Test func `users do not wait for each other`() async throws {
     let test = try await CacheUnderTest(Self.configuration)
     let gate = Gate()
     let origin = Origin { request, _ in
@@ -51,7 +51,7 @@ import Testing
     #expect(try await users[1].value == "b")
   }
 
-  @Test func noTwoPairsOfPartitionAndIdentityAreTheSame() {
+  @Test func `no two pairs of partition and identity are the same`() {
     let texts: [[UInt8]] = [[], [0], [0xFF], [1], [0xFF, 0], [0xFF, 0, 0, 0, 0, 0, 0, 0, 1, 1]]
     var seen: Set<[UInt8]> = []
     for partition in texts {
@@ -65,7 +65,7 @@ import Testing
     #expect(CacheScope(partition: [1, 2]).own == [1, 2])
   }
 
-  @Test func aResponseThatTheClientHasChangedIsNotStored() async throws {
+  @Test func `a response that the client has changed is not stored`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { _, _ in
       var response = HTTPForwardedResponse(head: head(.ok, [.cacheControl: "max-age=60"]), body: [1])
@@ -76,7 +76,7 @@ import Testing
     #expect(origin.count == 2)
   }
 
-  @Test func aStatusIsReadFromItsField() {
+  @Test func `a status is read from its field`() {
     var status = CacheStatus(isHit: true)
     status.timeToLive = -7
     status.isStale = true

@@ -12,14 +12,14 @@ import Testing
 
   private func time(_ milliseconds: Int) -> Duration { .milliseconds(milliseconds) }
 
-  @Test func nothingIsRememberedAtFirst() {
+  @Test func `nothing is remembered at first`() {
     var failures = failures
     #expect(failures.isEmpty)
     #expect(failures.kind(of: url) == nil)
     do { let isProbe = failures.beginProbe(of: url, at: .zero); #expect(!isProbe) }
   }
 
-  @Test func theDelayDoubles() {
+  @Test func `the delay doubles`() {
     var failures = failures
     failures.noteFailure(.disconnected, of: url, wasProbe: false, at: .zero)
     var (now, delays) = (0, [Int]())
@@ -35,7 +35,7 @@ import Testing
     #expect(delays == [1, 2, 4, 8, 16, 30, 30, 30])
   }
 
-  @Test func otherRequestsDoNotPostponeTheProbe() {
+  @Test func `other requests do not postpone the probe`() {
     var failures = failures
     failures.noteFailure(.disconnected, of: url, wasProbe: false, at: .zero)
     for step in 1...9 { failures.noteFailure(.errorResponse, of: url, wasProbe: false, at: time(step * 100)) }
@@ -43,7 +43,7 @@ import Testing
     do { let isProbe = failures.beginProbe(of: url, at: .seconds(1)); #expect(isProbe) }
   }
 
-  @Test func aProbeThatNeverReportsIsReplaced() {
+  @Test func `a probe that never reports is replaced`() {
     var failures = failures
     failures.noteFailure(.disconnected, of: url, wasProbe: false, at: .zero)
     do { let isProbe = failures.beginProbe(of: url, at: .seconds(1)); #expect(isProbe) }
@@ -53,7 +53,7 @@ import Testing
     do { let isProbe = failures.beginProbe(of: url, at: .seconds(61)); #expect(isProbe, "a claim was given back") }
   }
 
-  @Test func aLateRequestIsTheProbeUnlessThereIsOne() {
+  @Test func `a late request is the probe unless there is one`() {
     var failures = failures
     do { let isProbe = failures.noteLate(url, at: .seconds(10)); #expect(isProbe) }
     do { let isProbe = failures.noteLate(url, at: .seconds(10)); #expect(!isProbe) }
@@ -64,7 +64,7 @@ import Testing
     do { let isProbe = failures.beginProbe(of: url, at: .seconds(42)); #expect(isProbe, "it was the second failure") }
   }
 
-  @Test func aFailureThatNoRequestConfirmsIsOutdated() {
+  @Test func `a failure that no request confirms is outdated`() {
     var failures = failures
     failures.noteFailure(.disconnected, of: url, wasProbe: false, at: .zero)
     #expect(failures.kind(of: url, at: .seconds(30)) == .disconnected)
@@ -78,7 +78,7 @@ import Testing
     #expect(failures.kind(of: "https://a.example/2", at: .seconds(3650)) == .disconnected)
   }
 
-  @Test func aSuccessEndsTheFailureOfItsURL() {
+  @Test func `a success ends the failure of its URL`() {
     var failures = failures
     failures.noteFailure(.errorResponse, of: url, wasProbe: false, at: .zero)
     failures.noteSuccess(of: "https://a.example/2")
@@ -87,7 +87,7 @@ import Testing
     #expect(failures.isEmpty)
   }
 
-  @Test func twoURLsWithoutAResponseAreAFailureOfTheirOrigin() {
+  @Test func `two URLs without a response are a failure of their origin`() {
     var failures = failures
     func note(_ path: String, _ milliseconds: Int, wasProbe: Bool = false) {
       failures.noteFailure(.disconnected, of: "https://a.example/" + path, wasProbe: wasProbe, at: time(milliseconds))
@@ -115,7 +115,7 @@ import Testing
     #expect(failures.kind(of: "https://a.example/1") == .disconnected, "this URL is probed by itself")
   }
 
-  @Test func theMemoryIsBounded() {
+  @Test func `the memory is bounded`() {
     var failures = failures
     for index in 0..<5_000 {
       failures.noteFailure(.errorResponse, of: "https://a.example/\(index)", wasProbe: false, at: time(index))
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [0, 30_000, 3_600_000], [1, 50]) func tenMinutes(timeout: Int, urlCount: Int) {
+  @Test(arguments: [0, 30_000, 3_600_000], [1, 50]) func `ten minutes`(timeout: Int, urlCount: Int) {
     let seed = SeededGenerator.seedOfProcess
     var random = SeededGenerator(seed: seed)
     var outage = Outage(
@@ -195,7 +195,7 @@ import Testing
     #expect(outage.failures.kind(of: outage.urls[0]) == nil)
   }
 
-  @Test func probesThatAreCancelledDoNotEndTheProbing() {
+  @Test func `probes that are cancelled do not end the probing`() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     var outage = Outage(failures: failures, urls: [url], timeout: 5_000)
     outage.run(seconds: 0..<600, cancels: true, &random)

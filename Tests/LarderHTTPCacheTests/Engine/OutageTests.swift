@@ -42,7 +42,7 @@ import Testing
     }
   }
 
-  @Test func anOriginThatRefusesIsProbed() async throws {
+  @Test func `an origin that refuses is probed`() async throws {
     let (test, origin) = try await test()
     for index in 0..<600 {
       let response = try await test.get(from: origin)
@@ -74,7 +74,7 @@ import Testing
     #expect(next.status.isHit && !next.status.isStale)
   }
 
-  @Test func aRequestThatWasCancelledIsNoFailureOfTheOrigin() async throws {
+  @Test func `a request that was cancelled is no failure of the origin`() async throws {
     let (test, origin) = try await test()
     origin.set { _, _ in
       // Some clients throw an error of their own when they are cancelled.
@@ -102,7 +102,7 @@ import Testing
     try await settle(test)
   }
 
-  @Test func theShortDeadlineOfOneCallerIsNoFailureOfTheOrigin() async throws {
+  @Test func `the short deadline of one caller is no failure of the origin`() async throws {
     let (test, origin) = try await test()
     func isFailing() -> Bool { !test.cache.state.withLock { $0.failures.isEmpty } }
     try await fail(test, origin, waiting: .milliseconds(100), for: .milliseconds(100))
@@ -119,13 +119,13 @@ import Testing
     #expect(origin.count == count + 4)
   }
 
-  @Test func aLongSilenceIsAFailureWhateverTheCallerWanted() async throws {
+  @Test func `a long silence is a failure whatever the caller wanted`() async throws {
     let (test, origin) = try await test()
     try await fail(test, origin, waiting: .seconds(1), for: .seconds(1))
     #expect(!test.cache.state.withLock { $0.failures.isEmpty })
   }
 
-  @Test func anOriginThatHangsDelaysTheFirstRequestsOnly() async throws {
+  @Test func `an origin that hangs delays the first requests only`() async throws {
     let (test, origin) = try await test()
     let clock = test.clock
     origin.set { _, _ in
@@ -157,7 +157,7 @@ import Testing
     #expect(joinCount <= origin.count)
   }
 
-  @Test func aProbeThatHangsIsCancelled() async throws {
+  @Test func `a probe that hangs is cancelled`() async throws {
     let (test, origin) = try await test()
     let cancelled = Gate()
     _ = try await test.get(from: origin)
@@ -179,7 +179,7 @@ import Testing
         == .disconnected)
   }
 
-  @Test func aProbeWhoseBodyHangsIsCancelled() async throws {
+  @Test func `a probe whose body hangs is cancelled`() async throws {
     let (test, origin) = try await test()
     let cancelled = Gate()
     let clock = test.clock
@@ -212,7 +212,7 @@ import Testing
   }
 
   /// A request that waits for another one, whose caller leaves, does not begin again when its limits have passed.
-  @Test func theLastCallerKeepsItsRequest() async throws {
+  @Test func `the last caller keeps its request`() async throws {
     var configuration = HTTPCacheConfiguration.private
     (configuration.originTimeLimit, configuration.waitLimit) = (.seconds(2), .seconds(4))
     let (test, _) = try await test(
@@ -234,7 +234,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func anErrorWithoutStaleIfErrorReachesTheOriginEachTime() async throws {
+  @Test func `an error without stale if error reaches the origin each time`() async throws {
     let (test, origin) = try await test([.cacheControl: "max-age=10"])
     origin.set { _, _ in HTTPForwardedResponse(head: head(.serviceUnavailable), body: Array("down".utf8)) }
     for number in 1...5 {
@@ -243,7 +243,7 @@ import Testing
     }
   }
 
-  @Test func anErrorWithStaleIfErrorIsRemembered() async throws {
+  @Test func `an error with stale if error is remembered`() async throws {
     let (test, origin) = try await test()
     origin.set { _, _ in HTTPForwardedResponse(head: head(.serviceUnavailable), body: Array("down".utf8)) }
     #expect(try await test.get(from: origin).status.forwardStatus == 503)
@@ -265,7 +265,7 @@ import Testing
   @Test(arguments: [
     "max-age=10, must-revalidate", "max-age=10, no-cache", "max-age=10, must-revalidate, stale-if-error=9999",
   ])
-  func aResponseThatForbidsItIsNeverStale(cacheControl: String) async throws {
+  func `a response that forbids it is never stale`(cacheControl: String) async throws {
     let (test, origin) = try await test([.cacheControl: cacheControl, .eTag: "\"a\""])
     for number in 1...3 {
       let response = try await test.get(from: origin)
@@ -274,7 +274,7 @@ import Testing
     }
   }
 
-  @Test func oneProbeForAllURLsOfAnOrigin() async throws {
+  @Test func `one probe for all URLs of an origin`() async throws {
     let paths = (0..<50).map { "/\($0)" }
     let (test, origin) = try await test(paths: paths)
     _ = try await test.get("/0", from: origin)
@@ -295,7 +295,7 @@ import Testing
     #expect(try await test.get("/3", from: origin).body == "new")
   }
 
-  @Test func aProbeWhoseBodyIsCutHasFailed() async throws {
+  @Test func `a probe whose body is cut has failed`() async throws {
     let (test, origin) = try await test()
     _ = try await test.get(from: origin)
     origin.set { _, _ in
@@ -313,7 +313,7 @@ import Testing
     }
   }
 
-  @Test func aCallerThatLeavesSaysNothingAboutTheOrigin() async throws {
+  @Test func `a caller that leaves says nothing about the origin`() async throws {
     let (test, origin) = try await test()
     origin.set { _, _ in
       try await Task.sleep(for: .seconds(3_600))
@@ -327,7 +327,7 @@ import Testing
     #expect(test.cache.state.withLock { $0.failures.isEmpty })
   }
 
-  @Test func aRefreshInTheBackgroundIsAProbe() async throws {
+  @Test func `a refresh in the background is a probe`() async throws {
     let (test, origin) = try await test([.cacheControl: "max-age=10, stale-while-revalidate=86400"])
     for _ in 0..<20 {
       #expect(try await test.get(from: origin).body == "old")
@@ -343,7 +343,7 @@ import Testing
   }
 
   /// A short limit for waiting for others does not limit the origin: a stale response must be validated.
-  @Test func aRequestThatWaitsForNoOtherWaitsForTheOrigin() async throws {
+  @Test func `a request that waits for no other waits for the origin`() async throws {
     var configuration = HTTPCacheConfiguration.private
     configuration.waitLimit = .zero
     let (test, _) = try await test(configuration: configuration)
@@ -356,7 +356,7 @@ import Testing
   }
 
   /// A caller in a hurry is forwarded alone, and ends neither the flight of the others nor their wait.
-  @Test func aCallerInAHurry() async throws {
+  @Test func `a caller in a hurry`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, number in
@@ -382,7 +382,7 @@ import Testing
   }
 
   /// Without a stale response, waiters don't form a herd when their time is over: one leads the next flight.
-  @Test func waitersWithoutAStaleResponseShareTheNextRequest() async throws {
+  @Test func `waiters without a stale response share the next request`() async throws {
     let test = try await CacheUnderTest()
     let gate = Gate()
     let origin = Origin { _, number in

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderHTTPCache
 
 @Suite struct PendingInvalidationsTests {
-  @Test func anInvalidationMatchesItsURLs() {
+  @Test func `an invalidation matches its URLs`() {
     typealias Invalidation = PendingInvalidations.Invalidation
     #expect(Invalidation.url("https://a/1").matches("https://a/1"))
     #expect(!Invalidation.url("https://a/1").matches("https://a/10"))
@@ -14,7 +14,7 @@ import Testing
     #expect(Invalidation.everything.matches("https://a/"))
   }
 
-  @Test func anInvalidationIsPendingUntilItIsCarriedOut() {
+  @Test func `an invalidation is pending until it is carried out`() {
     var pending = PendingInvalidations()
     let first = pending.insert(.url("https://a/1"))
     let second = pending.insert(.url("https://a/1"))
@@ -33,7 +33,7 @@ import Testing
     do { let isDue = pending.beginRepeating { .zero }; #expect(!isDue, "nothing is left") }
   }
 
-  @Test func theSameInvalidationIsRepeatedOnce() {
+  @Test func `the same invalidation is repeated once`() {
     var pending = PendingInvalidations()
     for _ in 0..<10 { pending.noteFailure(of: pending.insert(.url("https://a/1"))) }
     #expect(pending.entries.count == 1)
@@ -45,7 +45,7 @@ import Testing
     #expect(pending.entries.map(\.invalidation) == [.everything])
   }
 
-  @Test func oneThatAlwaysFailsDoesNotHoldUpTheOthers() {
+  @Test func `one that always fails does not hold up the others`() {
     var pending = PendingInvalidations()
     for index in 0..<100 { pending.noteFailure(of: pending.insert(.url("https://a/\(index)"))) }
     var attempts = 0
@@ -67,13 +67,13 @@ import Testing
     #expect(attempts == 102)
   }
 
-  @Test func invalidationsUnderWayAreNotTooMany() {
+  @Test func `invalidations under way are not too many`() {
     var pending = PendingInvalidations()
     for index in 0...PendingInvalidations.maximumCount { _ = pending.insert(.url("https://a/\(index)")) }
     #expect(!pending.matches("https://b/"))
   }
 
-  @Test func tooManyBecomeOneOfEverything() {
+  @Test func `too many become one of everything`() {
     var pending = PendingInvalidations()
     for index in 0..<PendingInvalidations.maximumCount {
       pending.noteFailure(of: pending.insert(.url("https://a/\(index)")))

@@ -24,7 +24,7 @@ import Testing
     return try RequestTarget(request, HTTPCacheQueryKey())
   }
 
-  @Test func aFragmentIsRefused() async throws {
+  @Test func `a fragment is refused`() async throws {
     let test = try await CacheUnderTest(.shared)
     let origin = Origin { request, _ in
       let status: HTTPResponse.Status = request.path == "/a" ? .ok : .notFound
@@ -38,7 +38,7 @@ import Testing
     #expect(try await test.get("/a", from: origin).head.status == .ok)
   }
 
-  @Test func severalHostsAreRefused() throws {
+  @Test func `several hosts are refused`() throws {
     for hosts in [
       ["example.com", "evil"], ["a", "b"], ["example.com", "example.com"], [""], ["a/b"], ["a@b"], ["a b"],
     ] {
@@ -47,7 +47,7 @@ import Testing
     }
   }
 
-  @Test func aHostCountsIfItIsNotTheAuthority() throws {
+  @Test func `a host counts if it is not the authority`() throws {
     for hosts in [[], ["example.com"], ["EXAMPLE.com:443"]] {
       let target = try target("/", authority: "Example.com", hosts: hosts)
       #expect(target.request.authority == "example.com" && target.request.headerFields.isEmpty)
@@ -60,7 +60,7 @@ import Testing
     #expect(try target("/").partition(in: other.partition(in: [])) != other.partition(in: []))
   }
 
-  @Test func twoHostsHaveResponsesOfTheirOwn() async throws {
+  @Test func `two hosts have responses of their own`() async throws {
     let test = try await CacheUnderTest(.shared)
     let origin = Origin { [host] request, _ in
       HTTPForwardedResponse(
@@ -109,7 +109,7 @@ import Testing
       + request.headerFields[values: host].map { Array($0.utf8) }
   }
 
-  @Test func theKeyOfEveryRequestIsTheKeyOfWhatIsForwarded() async throws {
+  @Test func `the key of every request is the key of what is forwarded`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "targets of requests")
     let test = try await CacheUnderTest(.shared)
@@ -165,7 +165,7 @@ import Testing
     #expect(HTTPCacheQueryKey().key(of: url) == url)
   }
 
-  @Test func theOrderCanBeIgnored() {
+  @Test func `the order can be ignored`() {
     let queryKey = HTTPCacheQueryKey(ignoring: ["x"], ignoresOrder: true)
     for url in ["https://a/?b=2&a=1&b=1", "https://a/?b=2&b=1&a=1", "https://a/?x&a=1&b=2&x=3&b=1"] {
       #expect(queryKey.key(of: url) == "https://a/?a=1&b=2&b=1")
@@ -174,7 +174,7 @@ import Testing
     #expect(HTTPCacheQueryKey(ignoring: ["*"]).key(of: "https://a/?b=1&") == "https://a/")
   }
 
-  @Test func whatIsIgnoredIsForwarded() async throws {
+  @Test func `what is ignored is forwarded`() async throws {
     var configuration = HTTPCacheConfiguration.shared
     configuration.queryKey = HTTPCacheQueryKey(ignoring: ["utm_*"], ignoresOrder: true)
     let test = try await CacheUnderTest(configuration)
@@ -199,7 +199,7 @@ import Testing
     #expect(try await inspector.responses(to: "https://example.com/p?a=2&b=1").isEmpty)
   }
 
-  @Test func namesAreChecked() async throws {
+  @Test func `names are checked`() async throws {
     for name in ["", "a=b", "a*b", "**", "a&b", "#"] {
       var configuration = HTTPCacheConfiguration.shared
       configuration.queryKey.ignoredNames = [name]

@@ -49,7 +49,7 @@ import Testing
     return configuration
   }
 
-  @Test func eightChunksAreReadTogether() async throws {
+  @Test func `eight chunks are read together`() async throws {
     let store = CountingStore(base: MemoryStore())
     let cache = try await HTTPCache(store, configuration: configuration())
     let origin = origin(Atomics(), cacheControl: "max-age=60")
@@ -67,7 +67,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func theOriginWaitsForTheReaderOfABodyThatIsNotStored() async throws {
+  @Test func `the origin waits for the reader of a body that is not stored`() async throws {
     let test = try await CacheUnderTest(configuration())
     let pulled = Atomics()
     let origin = origin(pulled, cacheControl: "no-store")
@@ -77,7 +77,7 @@ import Testing
     try await expectBody(response.body)
   }
 
-  @Test func aReaderThatDoesNotReadHoldsNobodyUp() async throws {
+  @Test func `a reader that does not read holds nobody up`() async throws {
     let test = try await CacheUnderTest(configuration())
     let pulled = Atomics()
     let origin = origin(pulled, cacheControl: "max-age=60")
@@ -91,7 +91,7 @@ import Testing
     #expect(origin.count == 1)
   }
 
-  @Test func aBodyThatIsTooLargeIsPassedOn() async throws {
+  @Test func `a body that is too large is passed on`() async throws {
     var configuration = configuration()
     configuration.largestBody = 4 << 20
     let test = try await CacheUnderTest(configuration)
@@ -108,7 +108,7 @@ import Testing
     while try await test.cache.storage.usage().bytes > 2_000 { try await test.cache.storage.sweepAll(test.clock) }
   }
 
-  @Test func aBodyThatIsAnnouncedAsTooLargeIsNotBegun() async throws {
+  @Test func `a body that is announced as too large is not begun`() async throws {
     var configuration = configuration()
     configuration.largestBody = 3
     let test = try await CacheUnderTest(configuration)
@@ -119,7 +119,7 @@ import Testing
     #expect(test.store.operationCount - before == 2, "one look into the store, and the counter of invalidations")
   }
 
-  @Test func aStoreThatIsTooSlowIsGivenUp() async throws {
+  @Test func `a store that is too slow is given up`() async throws {
     let test = try await CacheUnderTest(configuration())
     let origin = origin(Atomics(), cacheControl: "max-age=60")
     test.store.schedule(.suspension(), on: .update)
@@ -137,7 +137,7 @@ import Testing
   /// A way in which a body stops being stored while several callers read it.
   enum End: CaseIterable { case tooLarge, noRoom, failedStore, slowStore }
 
-  @Test(arguments: End.allCases) func aPausedReaderOfABodyThatIsNoLongerStored(end: End) async throws {
+  @Test(arguments: End.allCases) func `a paused reader of a body that is no longer stored`(end: End) async throws {
     var configuration = configuration()
     switch end {
     case .tooLarge: configuration.largestBody = 4 << 20
@@ -184,7 +184,7 @@ import Testing
     for caller in callers { try await expectBody(caller.body) }
   }
 
-  @Test func aPausedReaderAloneIsNotHurried() async throws {
+  @Test func `a paused reader alone is not hurried`() async throws {
     let test = try await CacheUnderTest(configuration())
     let origin = origin(Atomics(), cacheControl: "no-store")
     let response = try await test.cache.response(to: request()) { try await origin($0) }
@@ -195,7 +195,7 @@ import Testing
     try await expectBody(response.body)
   }
 
-  @Test func aBodyIsReadByOneTask() async throws {
+  @Test func `a body is read by one task`() async throws {
     let test = try await CacheUnderTest(configuration())
     let gate = Gate()
     let origin = Origin { _, _ in

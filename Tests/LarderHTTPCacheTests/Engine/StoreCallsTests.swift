@@ -10,7 +10,7 @@ import Testing
   private let clock = ManualClock()
   private var calls: StoreCalls { StoreCalls(of: "test", limit: .seconds(5), clock: clock) }
 
-  @Test func aCallReturnsItsResultOrItsError() async throws {
+  @Test func `a call returns its result or its error`() async throws {
     let calls = calls
     #expect(try await calls { 1 } == 1)
     await expectStoreError(.full) {
@@ -21,7 +21,7 @@ import Testing
     #expect(clock.sleeperCount == 0, "a call that returns immediately starts no timer")
   }
 
-  @Test func aCallThatHangsEndsAfterTheLimit() async throws {
+  @Test func `a call that hangs ends after the limit`() async throws {
     let calls = calls
     let hang = SharedResult<Int>()
     let caller = Task { try await calls { try await hang.value() } }
@@ -33,7 +33,7 @@ import Testing
     #expect(calls.counts.timeouts == 1)
   }
 
-  @Test func aStoreThatHangsIsLeftAloneForAWhile() async throws {
+  @Test func `a store that hangs is left alone for a while`() async throws {
     let calls = calls
     let hang = Uncancellable()
     let caller = Task { try await calls { await hang.value() } }
@@ -46,7 +46,7 @@ import Testing
     hang.finish()
   }
 
-  @Test func aStoreThatReturnsIsUsedAgain() async throws {
+  @Test func `a store that returns is used again`() async throws {
     let calls = calls
     let hang = Uncancellable()
     let caller = Task { try await calls { await hang.value() } }
@@ -57,7 +57,7 @@ import Testing
     try await waitUntil { (try? await calls { 1 }) != nil }
   }
 
-  @Test func aCancelledCallerDoesNotWait() async throws {
+  @Test func `a cancelled caller does not wait`() async throws {
     let calls = calls
     let hang = Uncancellable()
     let caller = Task { try await calls { await hang.value() } }
@@ -68,7 +68,7 @@ import Testing
     hang.finish()
   }
 
-  @Test func everyWaiterHasItsOwnDeadline() async throws {
+  @Test func `every waiter has its own deadline`() async throws {
     let result = SharedResult<Int>()
     let limit = TimeLimit(.seconds(10), clock: clock)
     let first = Task { try await result.value(within: limit) }
@@ -86,7 +86,7 @@ import Testing
     try await waitUntil { clock.sleeperCount == 0 }
   }
 
-  @Test func aThousandWaiters() async throws {
+  @Test func `a thousand waiters`() async throws {
     let result = SharedResult<Int>()
     let limit = TimeLimit(.seconds(10), clock: clock)
     let waiters = (0..<1_000).map { _ in Task { try await result.value(within: limit) } }
@@ -99,7 +99,7 @@ import Testing
   }
 
   /// Waiters are cancelled, run out of time and get the result in any order, also before they are suspended.
-  @Test func waitersEndInAnyOrder() async throws {
+  @Test func `waiters end in any order`() async throws {
     for round in 0..<200 {
       let result = SharedResult<Int>()
       let limit = TimeLimit(round.isMultiple(of: 2) ? .zero : .seconds(10), clock: clock)

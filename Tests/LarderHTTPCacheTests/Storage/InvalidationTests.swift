@@ -22,7 +22,7 @@ import Testing
       .sorted()
   }
 
-  @Test func everyVariantInEveryPartitionGoes() async throws {
+  @Test func `every variant in every partition goes`() async throws {
     let storage = try await open()
     for variant in 0..<20 {
       try await storage.fetch("https://a/x", version: 1, length: 10, variant: "\(variant)")
@@ -45,7 +45,7 @@ import Testing
     try await storage.expectConsistent(isSwept: true)
   }
 
-  @Test func longURLsHavePrefixes() async throws {
+  @Test func `long URLs have prefixes`() async throws {
     let storage = try await open()
     let path = (0..<200).map { "https://a/" + String(repeating: "ä", count: $0 * 2) + "/\($0)" }
     for url in path { try await storage.fetch(url, version: 1, length: 1) }
@@ -57,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: ["url", "prefix", "everything"])
-  func aResponseThatWasUnderWayIsNotStored(_ kind: String) async throws {
+  func `a response that was under way is not stored`(_ kind: String) async throws {
     let (storage, other) = (try await open(), try await open())
     let stored = try await storage.fetch("https://b/", version: 1, length: 10)
     let token = try await storage.beginFetch()
@@ -82,7 +82,7 @@ import Testing
   }
 
   /// The check is part of the commit: an invalidation between the check and the commit is not missed.
-  @Test func anInvalidationDuringTheCommitIsNotMissed() async throws {
+  @Test func `an invalidation during the commit is not missed`() async throws {
     let base = memory.faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))
     let other = try await open()
@@ -103,7 +103,7 @@ import Testing
   }
 
   /// A response to POST invalidates its own URL, and may be stored for it nevertheless.
-  @Test func aRequestSurvivesItsOwnInvalidationOnly() async throws {
+  @Test func `a request survives its own invalidation only`() async throws {
     let (storage, other) = (try await open(), try await open())
     try await storage.fetch("https://a/", version: 1, length: 10)
     let token = try await storage.beginFetch()
@@ -122,7 +122,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aRequestThatIsOlderThanTheLogIsNotStored() async throws {
+  @Test func `a request that is older than the log is not stored`() async throws {
     let storage = try await open()
     let old = try await storage.beginFetch()
     try await storage.invalidate(url: "https://b/")
@@ -150,7 +150,7 @@ import Testing
     }
   }
 
-  @Test func entriesOfTheLogMatchURLs() {
+  @Test func `entries of the log match URLs`() {
     let url = "https://a.example/b"
     let long = String(repeating: "a", count: 2_000)
     for (invalidation, matches): (Invalidation, Bool) in [

@@ -42,7 +42,7 @@ extension ProcessIdentity {
     ProcessTable(own: own) { _ in finding }.hasEnded(other)
   }
 
-  @Test func onlyAProcessThatIsGoneHasEnded() {
+  @Test func `only a process that is gone has ended`() {
     let other = ProcessIdentity.sample(9, at: 400)
     #expect(hasEnded(other, .none))
     #expect(!hasEnded(other, .started(400)))
@@ -52,13 +52,13 @@ extension ProcessIdentity {
     #expect(!hasEnded(own, .none))
   }
 
-  @Test func inDoubtAProcessIsAlive() {
+  @Test func `in doubt a process is alive`() {
     #expect(!hasEnded(nil, .none))
     #expect(!hasEnded(.sample(9, at: 400, place: 2), .none), "the number means nothing here")
     #expect(!ProcessTable(own: nil) { _ in .none }.hasEnded(.sample(9, at: 400)))
   }
 
-  @Test func aForkedProcessIsAnotherOne() {
+  @Test func `a forked process is another one`() {
     let start = Locked<UInt64>(1)
     let own = OwnIdentity { .sample(UInt32(start.withLock { $0 }), at: start.withLock { $0 }) }
     let number = Locked<Int32>(1)
@@ -73,7 +73,7 @@ extension ProcessIdentity {
     #expect(table.own == .sample(2, at: 2))
   }
 
-  @Test func aMarkIsReadAsItWasWritten() {
+  @Test func `a mark is read as it was written`() {
     for process in [nil, own, .sample(.max, at: .max, place: 255)] {
       let mark = BodyMark(owner: 1, process: process, renewed: -5, count: 7, reserved: 9)
       #expect(mark.bytes.count == BodyMark.length)
@@ -87,7 +87,7 @@ extension ProcessIdentity {
     #expect(BodyMark(bytes) == nil)
   }
 
-  @Test func theLineOfAProcessIsRead() {
+  @Test func `the line of a process is read`() {
     let rest = " S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21"
     for name in ["(cache)", "(a) R 1 2)", "()", "((x) (y))"] {
       let entry = ProcessEntry("42 \(name)\(rest)")
@@ -101,7 +101,7 @@ extension ProcessIdentity {
   }
 
   #if os(Linux)
-  @Test func theSystemKnowsThisProcessAndItsChildren() throws {
+  @Test func `the system knows this process and its children`() throws {
     let table = ProcessTable.system
     let own = try #require(table.own)
     #expect(own.number == UInt32(getpid()))

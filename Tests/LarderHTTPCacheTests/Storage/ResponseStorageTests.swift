@@ -20,7 +20,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 65_407, 65_408, 65_409, 1_046_527, 1_046_528, 1_046_529, 3_000_000])
-  func bodiesRoundTrip(_ length: Int) async throws {
+  func `bodies round trip`(_ length: Int) async throws {
     let storage = try await open()
     let stored = try await storage.fetch(version: 1, length: length)
     let found = try await storage.entries(url: url, partition: [])
@@ -33,7 +33,7 @@ import Testing
     if length < 16 * StorageLayout.chunkLength { #expect(updates == 1) } else { #expect(updates >= 2) }
   }
 
-  @Test func aRangeIsReadChunkByChunk() async throws {
+  @Test func `a range is read chunk by chunk`() async throws {
     let storage = try await open()
     let stored = try await storage.fetch(version: 7, length: 300_000)
     let whole = TestBody.bytes(7, length: 300_000)
@@ -48,7 +48,7 @@ import Testing
     await expectStoreError(.corrupted) { try await reader.bytes(from: 300_000, upTo: 300_001) }
   }
 
-  @Test func urlsAndPartitionsAreApart() async throws {
+  @Test func `urls and partitions are apart`() async throws {
     let storage = try await open()
     let long = "https://a.example/" + String(repeating: "ä/", count: 500)
     let urls = [url, url + "?", url + "\u{1}", "https://A.example/", long, long + "1"]
@@ -66,7 +66,7 @@ import Testing
 
   // MARK: Replacing
 
-  @Test func aNewResponseReplacesTheOneForTheSameRequests() async throws {
+  @Test func `a new response replaces the one for the same requests`() async throws {
     let storage = try await open()
     try await storage.fetch(version: 1, length: 10, variant: "de")
     try await storage.fetch(version: 2, length: 10, variant: "en")
@@ -86,7 +86,7 @@ import Testing
   }
 
   /// The comparison is part of the commit, so two processes do not both store a response for the same requests.
-  @Test func aNewerResponseDuringTheCommitIsNotMissed() async throws {
+  @Test func `a newer response during the commit is not missed`() async throws {
     let base = store.base.faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))
     let other = try await open(1_000_000)
@@ -100,7 +100,7 @@ import Testing
     try await other.expectConsistent()
   }
 
-  @Test func theOldestOfTooManyVariantsGoes() async throws {
+  @Test func `the oldest of too many variants goes`() async throws {
     var options = smallOptions(clock, capacity: 100_000_000)
     options.maximumVariants = 5
     let storage = try await ResponseStorage(store, options: options)
@@ -112,7 +112,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aReaderOfAReplacedBodyFinishes() async throws {
+  @Test func `a reader of a replaced body finishes`() async throws {
     let storage = try await open()
     let old = try await storage.fetch(version: 1, length: 200_000)
     var reader = try await storage.reader(of: old)
@@ -134,7 +134,7 @@ import Testing
   }
 
   /// Two storages over one store are as two processes.
-  @Test func aReaderElsewhereHasAMinute() async throws {
+  @Test func `a reader elsewhere has a minute`() async throws {
     let (storage, other) = (try await open(), try await open())
     let old = try await storage.fetch(version: 1, length: 200_000)
     let reader = try #require(try await storage.reader(of: old))
@@ -150,7 +150,7 @@ import Testing
 
   // MARK: Parts
 
-  @Test func partsAreCombinedAndTheirBodiesKept() async throws {
+  @Test func `parts are combined and their bodies kept`() async throws {
     let storage = try await open()
     func store(_ range: Range<Int64>, _ old: StoredEntry?, keeping kept: Range<Int64>? = nil) async throws
       -> StoredEntry
@@ -186,7 +186,7 @@ import Testing
 
   // MARK: Heads
 
-  @Test func aHeadIsReplacedAndTheBodyKept() async throws {
+  @Test func `a head is replaced and the body kept`() async throws {
     let storage = try await open()
     let stored = try await storage.fetch(version: 1, length: 1000)
     var head = stored.response
@@ -212,7 +212,7 @@ import Testing
 
   // MARK: Opening
 
-  @Test func settingsAreChecked() async throws {
+  @Test func `settings are checked`() async throws {
     for change: (inout StorageOptions) -> Void in [
       { $0.capacity = 0 }, { $0.largestBody = -1 }, { $0.maximumVariants = 0 },
       { $0.prefix = StoreKey(String(repeating: "a", count: 440)) },
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func anotherFormatOrProgramIsRefused() async throws {
+  @Test func `another format or program is refused`() async throws {
     let storage = try await open()
     try await storage.fetch(version: 1, length: 10)
     let totals = try #require(try await store.value(forKey: "http/t"))
@@ -239,7 +239,7 @@ import Testing
   }
 
   /// The format is that of the article "The format of HTTP caches".
-  @Test func theFormatIsThePublishedOne() async throws {
+  @Test func `the format is the published one`() async throws {
     var options = smallOptions(clock, capacity: 10_000_000)
     options.processes = TestProcesses().start(5, at: 6)
     let storage = try await ResponseStorage(store, options: options)

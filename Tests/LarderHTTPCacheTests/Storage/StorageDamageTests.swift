@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test(arguments: Damage.allCases) func aDamagedChunkThrows(_ damage: Damage) async throws {
+  @Test(arguments: Damage.allCases) func `a damaged chunk throws`(_ damage: Damage) async throws {
     let storage = try await open()
     let entry = try await storage.fetch(version: 1, length: 200_000)
     let reader = try #require(try await storage.reader(of: entry))
@@ -56,7 +56,7 @@ import Testing
     #expect(try await storage.usage().bytes <= 500_000)
   }
 
-  @Test(arguments: Damage.allCases) func damagedChunksLeaveNoTrace(_ damage: Damage) async throws {
+  @Test(arguments: Damage.allCases) func `damaged chunks leave no trace`(_ damage: Damage) async throws {
     let storage = try await open()
     try await storage.remove([try await storage.fetch(version: 1, length: 200_000)])
     try await self.damage("http/b", damage)
@@ -66,7 +66,9 @@ import Testing
     #expect(try await storage.usage() == StorageUsage(bytes: 0, responses: 0))
   }
 
-  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func aDamagedResponseIsAMiss(_ damage: Damage) async throws {
+  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func `a damaged response is a miss`(_ damage: Damage)
+    async throws
+  {
     let storage = try await open()
     let entry = try await storage.fetch(version: 1, length: 200_000)
     try await storage.fetch("https://other/", version: 1, length: 10)
@@ -89,7 +91,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func damagedResponsesAreRemovedWithTheRest(
+  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func `damaged responses are removed with the rest`(
     _ damage: Damage
   ) async throws {
     let storage = try await open()
@@ -102,7 +104,7 @@ import Testing
     #expect(try await storage.usage().responses == 0)
   }
 
-  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func damagedMarksAndRetiredBodiesAreSwept(
+  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func `damaged marks and retired bodies are swept`(
     _ damage: Damage
   ) async throws {
     var options = smallOptions(clock, capacity: 5_000_000)
@@ -123,7 +125,7 @@ import Testing
     #expect(try await storage.usage().bytes < 10_000)
   }
 
-  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func aDamagedMarkReservesNothing(
+  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func `a damaged mark reserves nothing`(
     _ damage: Damage
   ) async throws {
     let storage = try await ResponseStorage(store, options: smallOptions(clock, capacity: 5_000_000))
@@ -139,7 +141,7 @@ import Testing
     #expect(try await storage.totals(for: .verify).unfinished == 0)
   }
 
-  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func aDamagedPlaceIsRestoredByAUse(
+  @Test(arguments: [Damage.unreadable, .empty, .foreign]) func `a damaged place is restored by a use`(
     _ damage: Damage
   ) async throws {
     let storage = try await open()
@@ -156,7 +158,7 @@ import Testing
     #expect(findings.allSatisfy { $0.contains("bytes counted") }, "\(findings)")
   }
 
-  @Test func largeNumbersOfOtherProgramsAreHarmless() async throws {
+  @Test func `large numbers of other programs are harmless`() async throws {
     let storage = try await open()
     try await storage.fetch(version: 1, length: 100)
     let layout = storage.layout
@@ -181,7 +183,7 @@ import Testing
   }
 
   /// A store that fails at any operation of a fetch, an eviction and a sweep leaves counted what is there.
-  @Test func everyOperationMayFail() async throws {
+  @Test func `every operation may fail`() async throws {
     for number in 1...80 {
       for moment in [StoreFault.Moment.before, .after] {
         let memory = MemoryStore<[UInt8]>()

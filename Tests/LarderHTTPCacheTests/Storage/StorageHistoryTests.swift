@@ -13,7 +13,7 @@ import Testing
 
 /// Histories of tasks, of several processes, under faults and power cuts.
 @Suite(.timeLimit(.minutes(60))) struct StorageHistoryTests {
-  @Test func tasksOfOneProcessSeeWholeResponsesInOrder() async throws {
+  @Test func `tasks of one process see whole responses in order`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "tasks of an HTTP cache's storage")
     for round in 0..<ConformanceSuite.roundsOfProcess {
@@ -35,7 +35,7 @@ import Testing
   }
 
   /// Two storages over one store, as in two processes, with writes that fail.
-  @Test func processesKeepTheAccountsTogether() async throws {
+  @Test func `processes keep the accounts together`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "processes of an HTTP cache's storage")
     for round in 0..<ConformanceSuite.roundsOfProcess {
@@ -103,7 +103,7 @@ import Testing
     case json, compressed
   }
 
-  @Test(arguments: DiskStore.allCases) func powerCutsLeaveWholeResponses(_ kind: DiskStore) async throws {
+  @Test(arguments: DiskStore.allCases) func `power cuts leave whole responses`(_ kind: DiskStore) async throws {
     switch kind {
     case .json:
       try await losePower("json") { try await JSONFileStore(path: "/store", codec: Base64Codec(), fileSystem: $0) }
@@ -155,7 +155,7 @@ import Testing
   /// The capacity holds while tasks write ten times as much, and the file of LMDB has at most twice the size.
   ///
   /// With at least 100 rounds, the capacity is 100 MB.
-  @Test func theCapacityHolds() async throws {
+  @Test func `the capacity holds`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "capacity of an HTTP cache")
     let capacity = ConformanceSuite.roundsOfProcess >= 100 ? 100_000_000 : 10_000_000

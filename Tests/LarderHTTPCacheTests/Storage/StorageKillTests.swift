@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func everyResponseAfterAKillIsWholeAndNotOlder() async throws {
+  @Test func `every response after a kill is whole and not older`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "killed HTTP caches")
     let folder = try TemporaryFolder()

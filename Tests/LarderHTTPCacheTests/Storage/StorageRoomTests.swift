@@ -45,7 +45,7 @@ import Testing
     await storage.settleUses()
   }
 
-  @Test func theOneThatWasNotUsedForLongestGoes() async throws {
+  @Test func `the one that was not used for longest goes`() async throws {
     let storage = try await open(53_000)
     try await fetch("abcde", storage)
     #expect(try await stored(storage) == "abcde")
@@ -69,7 +69,7 @@ import Testing
     try await other.expectConsistent()
   }
 
-  @Test func aSmallerCapacityEvictsWhenItIsOpened() async throws {
+  @Test func `a smaller capacity evicts when it is opened`() async throws {
     try await fetch("abcde", try await open(100_000))
     let storage = try await open(25_000)
     #expect(try await stored(storage) == "de")
@@ -77,7 +77,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aLargeBodyIsNotStoredAndEvictsNothing() async throws {
+  @Test func `a large body is not stored and evicts nothing`() async throws {
     let storage = try await open(53_000, largestBody: 10_000)
     try await fetch("abcde", storage)
     let updates = store.updateCount
@@ -88,7 +88,7 @@ import Testing
     #expect(StorageOptions(capacity: 1000).largestBody == 50)
   }
 
-  @Test func whatIsReadHereIsNotEvicted() async throws {
+  @Test func `what is read here is not evicted`() async throws {
     let storage = try await open(53_000)
     try await fetch("abcde", storage)
     var readers: [BodyReader<ProbedStore>] = []
@@ -107,7 +107,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func retiredBodiesGoBeforeResponses() async throws {
+  @Test func `retired bodies go before responses`() async throws {
     let storage = try await open(53_000)
     try await fetch("abcd", storage)
     try await fetch("d", storage)
@@ -119,7 +119,7 @@ import Testing
 
   // MARK: Uses
 
-  @Test func aMillionHitsCauseOneWriteInTenMinutes() async throws {
+  @Test func `a million hits cause one write in ten minutes`() async throws {
     let storage = try await open(1_000_000)
     let entry = try await storage.fetch(version: 1, length: 10)
     let before = store.updateCount
@@ -145,7 +145,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aUseThatCannotBePersistedIsCounted() async throws {
+  @Test func `a use that cannot be persisted is counted`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))
     let entry = try await storage.fetch(version: 1, length: 10)
@@ -164,7 +164,7 @@ import Testing
 
   // MARK: Marks
 
-  @Test func aBodyThatNobodyFinishesIsSwept() async throws {
+  @Test func `a body that nobody finishes is swept`() async throws {
     let storage = try await open(10_000_000, largestBody: 3_000_000)
     var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
     try await writer?.append(TestBody.bytes(1, length: 2_000_000))
@@ -194,7 +194,7 @@ import Testing
     writer = nil
   }
 
-  @Test func aMarkThatCannotBeRetiredDoesNotKeepOthersFromIt() async throws {
+  @Test func `a mark that cannot be retired does not keep others from it`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let options = smallOptions(clock, capacity: 100_000_000, largestBody: 3_000_000)
     var storage = try await ResponseStorage(base, options: options)
@@ -210,7 +210,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func anAbandonedBodyIsRetiredAtOnce() async throws {
+  @Test func `an abandoned body is retired at once`() async throws {
     let storage = try await open(10_000_000, largestBody: 3_000_000)
     var writer: BodyWriter<ProbedStore>? = try storage.makeWriter()
     try await writer?.append(TestBody.bytes(1, length: 2_000_000))
@@ -233,7 +233,7 @@ import Testing
     #expect(try await storage.usage().bytes == 0)
   }
 
-  @Test func aSweepReadsOnlyMarksAndRetiredBodies() async throws {
+  @Test func `a sweep reads only marks and retired bodies`() async throws {
     let base = MemoryStore<[UInt8]>().faulty()
     let storage = try await ResponseStorage(base, options: smallOptions(clock))
     for number in 0..<50 { try await storage.fetch("https://a/\(number)", version: 1, length: 10) }

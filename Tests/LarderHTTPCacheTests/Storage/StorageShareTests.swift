@@ -46,7 +46,7 @@ import Testing
     for number in 0..<count { try await storage.fetch("https://a/\(number)", version: 1, length: 100_000) }
   }
 
-  @Test func unfinishedBodiesHaveAShareOfTheCapacity() async throws {
+  @Test func `unfinished bodies have a share of the capacity`() async throws {
     let storage = try await open(as: processes.start(1, at: 1))
     // A fifth of the capacity are two bodies of the announced length. The third one evicts nothing and is refused.
     try await fill(50, storage)
@@ -62,7 +62,7 @@ import Testing
     for writer in writers { try await writer.abandon() }
   }
 
-  @Test func theShareIsFreedWithEachBody() async throws {
+  @Test func `the share is freed with each body`() async throws {
     let storage = try await open(as: processes.start(1, at: 1))
     for number in 0..<10 {
       let writer = try storage.makeWriter(expectedLength: 1_900_000)
@@ -79,7 +79,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aBodyThatIsLargerThanAFifthIsStored() async throws {
+  @Test func `a body that is larger than a fifth is stored`() async throws {
     var options = smallOptions(clock, capacity: 4_000_000, largestBody: 1_990_000)
     options.processes = processes.start(1, at: 1)
     let storage = try await ResponseStorage(store, options: options)
@@ -89,14 +89,14 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aBodyThatIsLargerThanHalfOfTheCapacityIsNotStored() async throws {
+  @Test func `a body that is larger than half of the capacity is not stored`() async throws {
     let options = smallOptions(clock, capacity: 4_000_000, largestBody: 3_000_000)
     let storage = try await ResponseStorage(store, options: options)
     await #expect(throws: StorageRefusal.noRoom) { try await storage.fetch(version: 1, length: 2_100_000) }
     try await storage.expectConsistent()
   }
 
-  @Test func responsesLeaveTheShareFree() async throws {
+  @Test func `responses leave the share free`() async throws {
     let storage = try await open(as: processes.start(1, at: 1))
     try await fill(300, storage)
     let totals = try await storage.totals(for: .verify)
@@ -131,7 +131,7 @@ import Testing
 
   // MARK: Crashes
 
-  @Test func aCrashLoopEvictsNothing() async throws {
+  @Test func `a crash loop evicts nothing`() async throws {
     try await fill(100, try await open(as: processes.start(1, at: 1)))
     processes.end(1)
     for round in 2..<12 {
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [true, false]) func aCrashLoopEvictsNothingOfAFullCache(isKnown: Bool) async throws {
+  @Test(arguments: [true, false]) func `a crash loop evicts nothing of a full cache`(isKnown: Bool) async throws {
     func open(_ round: Int) async throws -> ResponseStorage<ProbedStore> {
       let unknown = ProcessTable(own: nil) { _ in .unknown }
       return try await self.open(
@@ -172,7 +172,7 @@ import Testing
   }
 
   /// A failed body of which a slow reader still needs what is stored.
-  @Test func bodiesThatAreCutShortEvictNothingOfAFullCache() async throws {
+  @Test func `bodies that are cut short evict nothing of a full cache`() async throws {
     let storage = try await open(12_000_000, as: processes.start(1, at: 1))
     try await fill(150, storage)
     let (before, evictions) = (try await storage.usage().responses, storage.counters.evictions)
@@ -192,7 +192,7 @@ import Testing
     #expect(try await begin(1, storage).count == 1)
   }
 
-  @Test func aProcessOfAnotherPlaceIsAliveUntilItsTimeEnds() async throws {
+  @Test func `a process of another place is alive until its time ends`() async throws {
     let foreign = try await open(as: processes.start(7, at: 1, place: 2))
     let unknown = try await open(as: ProcessTable(own: nil) { _ in .unknown })
     let writers = [try await begin(1, foreign), try await begin(1, unknown)]
@@ -209,7 +209,7 @@ import Testing
     try await storage.expectConsistent()
   }
 
-  @Test func aNumberThatWasGivenAgainIsAnotherProcess() async throws {
+  @Test func `a number that was given again is another process`() async throws {
     let dead = try await open(as: processes.start(7, at: 1))
     #expect(try await begin(2, dead).count == 2)
     let alive = try await open(as: processes.start(8, at: 1))
@@ -223,7 +223,7 @@ import Testing
     try await alive.expectConsistent()
   }
 
-  @Test(arguments: [1, 2] as [UInt8]) func anEarlierFormatIsRefusedAndLeftAlone(version: UInt8) async throws {
+  @Test(arguments: [1, 2] as [UInt8]) func `an earlier format is refused and left alone`(version: UInt8) async throws {
     let totals = [version] + [UInt8](repeating: 0, count: version == 1 ? 32 : 40)
     try await store.apply([.set("http/t", totals)])
     let error = await #expect(throws: StoreError.self) { try await open(as: processes.start(1, at: 1)) }
@@ -246,7 +246,7 @@ import Testing
     kill(getpid(), SIGKILL)
   }
 
-  @Test func theBodiesOfAKilledProcessAreRemovedByItsSuccessor() async throws {
+  @Test func `the bodies of a killed process are removed by its successor`() async throws {
     let folder = try TemporaryFolder()
     let path = folder.path("cache")
     for _ in 0..<3 {

@@ -41,7 +41,7 @@ import Testing
       key: key, place: 17, used: 1_767_225_600_000_000, response: response, parts: parts, bodies: bodies)
   }
 
-  @Test func recordsRoundTripExactly() throws {
+  @Test func `records round trip exactly`() throws {
     let entry = try Self.entry()
     let decoded = try #require(StoredEntry(Self.key, entry.bytes))
     #expect(decoded == entry)
@@ -53,7 +53,7 @@ import Testing
     #expect(StoredEntry(Self.key, small.bytes) == small)
   }
 
-  @Test func everyBeginningIsDamage() throws {
+  @Test func `every beginning is damage`() throws {
     let bytes = try Self.entry().bytes
     for count in 0..<bytes.count { #expect(StoredEntry(Self.key, Array(bytes.prefix(count))) == nil, "\(count) bytes") }
     #expect(StoredEntry(Self.key, bytes + [0]) == nil)
@@ -61,7 +61,7 @@ import Testing
   }
 
   /// A change of one byte gives damage, or a record that keeps every rule and is written as it was read.
-  @Test func everyByteMayBeWrong() throws {
+  @Test func `every byte may be wrong`() throws {
     let bytes = try Self.entry().bytes
     var readable = 0
     for index in bytes.indices {
@@ -78,7 +78,7 @@ import Testing
     #expect(readable > 100)
   }
 
-  @Test func randomBytesAreHarmless() throws {
+  @Test func `random bytes are harmless`() throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "random records of responses")
     let bytes = try Self.entry().bytes
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(arguments: [[UInt8]](arrayLiteral: [0], [10], [13], Array("a\r\nSet-Cookie: b".utf8)))
-  func linesNeverComeOut(_ value: [UInt8]) throws {
+  func `lines never come out`(_ value: [UInt8]) throws {
     // The same record with a harmless value of the same length.
     var response = StoredResponse.sample()
     let harmless = [UInt8](repeating: UInt8(ascii: "~"), count: value.count + 20)
@@ -121,7 +121,7 @@ import Testing
     #expect(StoredEntry(Self.key, Array(bytes[..<start]) + value + bytes[(start + value.count)...]) == nil)
   }
 
-  @Test func largeHeadsAreRefused() throws {
+  @Test func `large heads are refused`() throws {
     func encode(_ change: (inout StoredResponse) -> Void) throws {
       var response = StoredResponse.sample()
       change(&response)
@@ -142,7 +142,7 @@ import Testing
   }
 
   /// A large number in a damaged record allocates nothing.
-  @Test func numbersBeyondTheBytesAreDamage() throws {
+  @Test func `numbers beyond the bytes are damage`() throws {
     var bytes = try StoredEntry(key: Self.key, place: 1, used: 1, response: .sample(), bodies: []).bytes
     let url = try #require(bytes.indices.first { bytes[$0...].starts(with: Array("https".utf8)) })
     bytes.replaceSubrange((url - 4)..<url, with: [255, 255, 255, 255])

@@ -24,7 +24,7 @@ import Testing
     try await HTTPCacheInspector(store, configuration: .shared).verify()
   }
 
-  @Test func aResponseThatIsStoredAfterTheWalkIsNoDamage() async throws {
+  @Test func `a response that is stored after the walk is no damage`() async throws {
     let storage = try await open()
     try await storage.fetch("https://a.example/1", version: 1, length: 10)
     store.disturb(.count) { try await storage.fetch("https://a.example/2", version: 2, length: 10) }
@@ -34,7 +34,7 @@ import Testing
     #expect(verification.report.entryCount == 6)
   }
 
-  @Test func aChunkForAChunkIsADisturbance() async throws {
+  @Test func `a chunk for a chunk is a disturbance`() async throws {
     let storage = try await open()
     let retired = try await storage.fetch(version: 1, length: 3 * StorageLayout.chunkLength)
     try await storage.remove([retired])

@@ -2,7 +2,7 @@ import TestSupport
 import Testing
 
 @Suite struct PostgresMessagesTests {
-  @Test func messagesAreSplitWhereverTheBytesAreCut() {
+  @Test func `messages are split wherever the bytes are cut`() {
     let startup = PostgresMessage(nil, [0, 3, 0, 0] + "user\0larder\0\0".utf8)
     let messages = [
       PostgresMessage(nil, [4, 210, 22, 47]), startup, PostgresMessage("Q", "SELECT 1\0"), PostgresMessage("S"),
@@ -28,7 +28,7 @@ import Testing
 }
 
 @Suite struct PostgresConversationTests {
-  @Test func simpleQueriesCommit() {
+  @Test func `simple queries commit`() {
     var talk = Talk()
     talk.expect("SELECT 1; SHOW fsync", commits: false, answers: [("C", false), ("C", false), ("Z", false)])
     talk.expect("insert INTO t VALUES (1)", commits: true, answers: [("C", true), ("Z", false)])
@@ -41,7 +41,7 @@ import Testing
     talk.expect("BEGIN; DELETE FROM t; END", commits: true, answers: [("C", false), ("C", false), ("C", true)])
   }
 
-  @Test func syncMessagesEndImplicitTransactions() {
+  @Test func `sync messages end implicit transactions`() {
     var talk = Talk()
     #expect(talk.client(("P", "read\0SELECT 1\0"), ("P", "write\0WITH a AS (DELETE FROM t) SELECT 1\0")) == [])
     #expect(talk.client("B", "\0read\0") == [] && talk.client(("E", "\0"), ("S", "")) == [])
@@ -56,7 +56,7 @@ import Testing
     #expect(talk.server("2", "E", "Z") == [])
   }
 
-  @Test func transactionsInPipelinesCommitBeforeTheSync() {
+  @Test func `transactions in pipelines commit before the sync`() {
     var talk = Talk()
     let names = ["BEGIN", "UPDATE t SET i = 1", "COMMIT", "SELECT 1"]
     for name in names { #expect(talk.client("P", "\(name)\0\(name)\0") == []) }

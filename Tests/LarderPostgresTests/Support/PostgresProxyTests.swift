@@ -11,7 +11,7 @@ import Testing
     return table
   }
 
-  @Test func roundTripsAreCountedAndDelayed() async throws {
+  @Test func `round trips are counted and delayed`() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     let count = try await proxy.countRoundTrips {
@@ -33,7 +33,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["LISTEN c", "SELECT pg_notify('c', '')"]) func notificationsAreRefused(sql: String) async throws {
+  @Test(arguments: ["LISTEN c", "SELECT pg_notify('c', '')"]) func `notifications are refused`(sql: String) async throws
+  {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     try await server.run(psql: sql, connectionString: proxy.connectionString)
@@ -46,7 +47,7 @@ import Testing
     await proxy.close()
   }
 
-  @Test func largeMessagesPass() async throws {
+  @Test func `large messages pass`() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     let text = String(repeating: "x", count: 300_000)
@@ -56,7 +57,7 @@ import Testing
   }
 
   @Test(arguments: ["INSERT INTO t VALUES (2);", "BEGIN; INSERT INTO t VALUES (2); COMMIT;"])
-  func commitsAreCut(sql: String) async throws {
+  func `commits are cut`(sql: String) async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     let table = try await PostgresProxyTests.table(server)
@@ -75,7 +76,7 @@ import Testing
 
   /// Sends the statements of a pipeline with the extended protocol, as `pgbench` does.
   @Test(arguments: ["INSERT INTO t VALUES (2);", "BEGIN;\nINSERT INTO t VALUES (2);\nCOMMIT;"])
-  func commitsInPipelinesAreCut(sql: String) async throws {
+  func `commits in pipelines are cut`(sql: String) async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     let folder = try TemporaryFolder()
@@ -97,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func aTransactionStaysInProgressIfTheNetworkFails() async throws {
+  @Test func `a transaction stays in progress if the network fails`() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     let table = try await PostgresProxyTests.table(server)
@@ -114,7 +115,7 @@ import Testing
     #expect(try await server.run(psql: count) == "0")
   }
 
-  @Test func allConnectionsAreCut() async throws {
+  @Test func `all connections are cut`() async throws {
     let server = try await PostgresServer.local
     let proxy = try PostgresProxy(server)
     try await withThrowingTaskGroup(of: Void.self) { group in

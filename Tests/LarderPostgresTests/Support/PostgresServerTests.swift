@@ -10,7 +10,7 @@ import Glibc
 #endif
 
 @Suite struct PostgresServerTests {
-  @Test func theSharedServerRunsSQLAndIsDurable() async throws {
+  @Test func `the shared server runs SQL and is durable`() async throws {
     let server = try await PostgresServer.shared
     #expect(try await server.run(psql: "SELECT 1, 'a;b'; SELECT 2") == "1|a;b\n2")
     #expect(try await server.run(psql: "SHOW fsync") == "on")
@@ -18,7 +18,7 @@ import Glibc
     #expect(error?.description.contains("division by zero") == true)
   }
 
-  @Test func schemasAreEmptyAndHaveNamesOfTheirOwn() async throws {
+  @Test func `schemas are empty and have names of their own`() async throws {
     let server = try await PostgresServer.shared
     let names = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<20 { group.addTask { try await server.newSchema() } }
@@ -30,7 +30,7 @@ import Glibc
     #expect(try await server.run(psql: "SELECT count(*) FROM \(name).t") == "0")
   }
 
-  @Test func aStandbyHasWhatThePrimaryAcknowledged() async throws {
+  @Test func `a standby has what the primary acknowledged`() async throws {
     let primary = try await PostgresServer(settings: ["max_connections": "20", "fsync": "off"])
     let standby = try await primary.addStandby(named: "second", isSynchronous: true)
     #expect(try await primary.run(psql: "SHOW max_connections; SHOW synchronous_standby_names") == "20\nsecond")
@@ -51,7 +51,7 @@ import Glibc
     for folder in folders { #expect(!FileManager.default.fileExists(atPath: folder)) }
   }
 
-  @Test func aServerEndsWithItsProcess() async throws {
+  @Test func `a server ends with its process`() async throws {
     let folder = try TemporaryFolder()
     await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String] in
       // Swift Testing waits until no process has the pipe for the results of this one, not even one that it started.

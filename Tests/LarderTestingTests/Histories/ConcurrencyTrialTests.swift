@@ -9,12 +9,12 @@ import Testing
     }
   }
 
-  @Test func aStoreWithoutAFaultPasses() async throws {
+  @Test func `a store without a fault passes`() async throws {
     try await trial(of: nil).runConcurrently(rounds: 50, seed: SeededGenerator.seedOfProcess)
     try await trial(of: nil).runConcurrently(rounds: 2, seed: SeededGenerator.seedOfProcess, tasks: 8, length: 40)
   }
 
-  @Test(arguments: HistoryFault.concurrent) func everyFaultIsFound(_ fault: HistoryFault) async throws {
+  @Test(arguments: HistoryFault.concurrent) func `every fault is found`(_ fault: HistoryFault) async throws {
     let failure = try await #require(throws: TrialFailure.self) {
       try await trial(of: fault).runConcurrently(rounds: 500, seed: SeededGenerator.seedOfProcess)
     }
@@ -24,7 +24,7 @@ import Testing
     #expect(failure.description.contains(violation.description))
   }
 
-  @Test func errorsAreFailuresUnlessTheyAreExpected() async throws {
+  @Test func `errors are failures unless they are expected`() async throws {
     let trial = HistoryTrial("failing") { _ in
       let store = MemoryStore<Int>().faulty()
       store.schedule(.error(.ioFailed), on: .apply)
@@ -48,12 +48,12 @@ import Testing
     return MemoryStore<Int>().faulty(plan: plan)
   }
 
-  @Test func failedWritesHaveTheOutcomeOfTheirError() async throws {
+  @Test func `failed writes have the outcome of their error`() async throws {
     let trial = HistoryTrial("failing") { _ in failingStore(seed: SeededGenerator.seedOfProcess) }
     try await trial.runConcurrently(rounds: 30, seed: SeededGenerator.seedOfProcess, mayFail: true)
   }
 
-  @Test func aFalseOutcomeIsFound() async throws {
+  @Test func `a false outcome is found`() async throws {
     let trial = HistoryTrial("lying") { _ in
       FalseOutcomeStore(base: failingStore(seed: SeededGenerator.seedOfProcess))
     }

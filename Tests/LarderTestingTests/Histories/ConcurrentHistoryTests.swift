@@ -23,35 +23,35 @@ import Testing
     ConcurrentOperation(task: 9, .apply([.set(key, value)]), invocation: time, response: nil)
   }
 
-  @Test func anEmptyHistoryIsLinearizable() {
+  @Test func `an empty history is linearizable`() {
     #expect(ConcurrentHistory([]).isLinearizable)
     #expect(ConcurrentHistory(start: ["a": 1], []).violation == nil)
   }
 
-  @Test func initialValuesAreRead() {
+  @Test func `initial values are read`() {
     #expect(ConcurrentHistory(start: ["a": 1], [read("a", 1, 0...1), read("b", nil, 2...3)]).isLinearizable)
     #expect(!ConcurrentHistory(start: ["a": 1], [read("a", nil, 0...1)]).isLinearizable)
   }
 
-  @Test func sequentialOperationsTakeEffectInOrder() {
+  @Test func `sequential operations take effect in order`() {
     #expect(ConcurrentHistory([set("a", 1, 0...1), set("a", 2, 2...3), read("a", 2, 4...5)]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 0...1), set("a", 2, 2...3), read("a", 1, 4...5)]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 0...1), read("a", nil, 2...3)]).isLinearizable)
     #expect(!ConcurrentHistory([read("a", 1, 0...1), set("a", 1, 2...3)]).isLinearizable)
   }
 
-  @Test func concurrentOperationsMayTakeEffectInAnyOrder() {
+  @Test func `concurrent operations may take effect in any order`() {
     #expect(ConcurrentHistory([set("a", 1, 0...5), read("a", nil, 1...2), read("a", 1, 3...4)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, 0...3), set("a", 2, 1...2), read("a", 1, 4...5)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, 0...3), set("a", 2, 1...2), read("a", 2, 4...5)]).isLinearizable)
   }
 
-  @Test func noReaderSeesAnOldValueAgain() {
+  @Test func `no reader sees an old value again`() {
     let history = ConcurrentHistory([set("a", 1, 0...9), read("a", 1, 1...2), read("a", nil, 3...4)])
     #expect(!history.isLinearizable)
   }
 
-  @Test func twoReadersAgreeOnTheOrderOfTwoWrites() {
+  @Test func `two readers agree on the order of two writes`() {
     let writes = [set("a", 1, 0...9), set("a", 2, 1...10)]
     let agreeing = [read("a", 1, 2...3), read("a", 2, 4...5), read("a", 2, 6...7)]
     let disagreeing = [read("a", 1, 2...3), read("a", 2, 4...5), read("a", 1, 6...7)]
@@ -59,7 +59,7 @@ import Testing
     #expect(!ConcurrentHistory(writes + disagreeing).isLinearizable)
   }
 
-  @Test func aLostUpdateIsFound() {
+  @Test func `a lost update is found`() {
     func add(_ sum: Int, _ times: ClosedRange<Int>) -> ConcurrentOperation {
       operation(.add(1, to: ["a"]), .slots([sum]), times)
     }
@@ -67,7 +67,7 @@ import Testing
     #expect(!ConcurrentHistory([add(1, 0...3), add(1, 1...2)]).isLinearizable)
   }
 
-  @Test func anUnknownOutcomeMayTakeEffectLaterOrNever() {
+  @Test func `an unknown outcome may take effect later or never`() {
     #expect(ConcurrentHistory([set("a", 1, from: 0), read("a", nil, 1...2)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, from: 0), read("a", nil, 1...2), read("a", 1, 3...4)]).isLinearizable)
     #expect(ConcurrentHistory([set("a", 1, from: 0), set("a", 2, 1...2), read("a", 1, 3...4)]).isLinearizable)
@@ -80,7 +80,7 @@ import Testing
     #expect(!ConcurrentHistory([sum, read("a", 2, 1...2)]).isLinearizable)
   }
 
-  @Test func aTornBatchIsFound() {
+  @Test func `a torn batch is found`() {
     let batch = operation(.apply([.set("a", 1), .set("b", 1)]), .done, 0...9)
     func both(_ slots: [Int?], _ times: ClosedRange<Int>) -> ConcurrentOperation {
       operation(.values(["a", "b"]), .slots(slots), times)
@@ -93,7 +93,7 @@ import Testing
     #expect(ConcurrentHistory(apart).isLinearizable)
   }
 
-  @Test func rangesJoinTheirKeys() {
+  @Test func `ranges join their keys`() {
     let clear = operation(.apply([.removeAll("a"..<"c"), .set("c", 3)]), .done, 4...9)
     let sets = [set("a", 1, 0...1), set("b", 2, 2...3)]
     let entries: (HistoryResult) -> ConcurrentOperation = {
@@ -106,13 +106,13 @@ import Testing
     #expect(!ConcurrentHistory(sets + [clear, entries(.entries([]))]).isLinearizable)
   }
 
-  @Test func valuesThatNoOperationWroteAreFound() {
+  @Test func `values that no operation wrote are found`() {
     let keys = operation(.keys(.all, limit: .max, .ascending), .keys(["z"]), 0...1)
     #expect(!ConcurrentHistory([keys]).isLinearizable)
     #expect(!ConcurrentHistory([set("a", 1, 2...3), keys]).isLinearizable)
   }
 
-  @Test func aViolationIsShortAndConcernsOneKey() throws {
+  @Test func `a violation is short and concerns one key`() throws {
     let others = (0..<20).map { set("b", $0, (100 + 2 * $0)...(101 + 2 * $0)) }
     let before = [set("a", 1, 0...1), read("a", 1, 2...3)]
     let spoiled = [set("a", 2, 4...20), read("a", 2, 5...6), read("a", 1, 7...8)]
@@ -126,7 +126,7 @@ import Testing
     #expect(violation.description.contains(#"4…?: .apply([.set("a", 2)]) has an unknown outcome"#))
   }
 
-  @Test func longHistoriesAreCheckedQuickly() {
+  @Test func `long histories are checked quickly`() {
     // Rounds of eight overlapping operations, which take too long unless the search remembers the visited states.
     var operations: [ConcurrentOperation] = []
     for wave in 0..<25 {
@@ -160,7 +160,7 @@ import Testing
     }
   }
 
-  @Test func theSearchAgreesWithTryingEveryOrder() {
+  @Test func `the search agrees with trying every order`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "every order")
     var verdicts: [Bool: Int] = [:]
     for round in 0..<2_000 {

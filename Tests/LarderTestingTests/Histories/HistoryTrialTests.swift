@@ -9,12 +9,12 @@ import Testing
     }
   }
 
-  @Test func aStoreWithoutAFaultPasses() async throws {
+  @Test func `a store without a fault passes`() async throws {
     try await trial(of: nil).run(rounds: 50, seed: SeededGenerator.seedOfProcess)
     try await trial(of: nil).runEveryHistory(upToLength: 3)
   }
 
-  @Test(arguments: HistoryFault.sequential) func everyFaultIsFoundAndItsHistoryIsShort(
+  @Test(arguments: HistoryFault.sequential) func `every fault is found and its history is short`(
     _ fault: HistoryFault
   ) async throws {
     let failure = try await #require(throws: TrialFailure.self) {
@@ -30,7 +30,7 @@ import Testing
     try await trial(of: nil).repeatTrial(failure.history)
   }
 
-  @Test func theShortestHistoryIsFound() async throws {
+  @Test func `the shortest history is found`() async throws {
     let failure = try await #require(throws: TrialFailure.self) {
       try await trial(of: .keepsAbandonedUpdates).runEveryHistory(upToLength: 3)
     }
@@ -42,7 +42,7 @@ import Testing
     #expect(forgetting.history == [.apply([.set("a", 1)]), .reopen])
   }
 
-  @Test func aFailureNamesTheActualAndTheExpectedResult() async throws {
+  @Test func `a failure names the actual and the expected result`() async throws {
     let history: [HistoryStep] = [
       .apply([.set("a", 1), .set("b", 2)]), .entries(.all, limit: 1, .descending), .reopen,
     ]
@@ -62,7 +62,7 @@ import Testing
         """)
   }
 
-  @Test func anErrorIsAFailure() async throws {
+  @Test func `an error is a failure`() async throws {
     let trial = HistoryTrial("failing") { _ in
       let store = MemoryStore<Int>().faulty()
       store.schedule(.error(.ioFailed), on: .count)
@@ -76,13 +76,13 @@ import Testing
     await #expect(throws: TrialFailure.self) { try await unopenable.repeatTrial([]) }
   }
 
-  @Test func aVolatileStoreIsNotReopened() async throws {
+  @Test func `a volatile store is not reopened`() async throws {
     let trial = HistoryTrial("memory", lacking: .persistence) { _ in MemoryStore<Int>() }
     try await trial.run(rounds: 20, seed: SeededGenerator.seedOfProcess)
     try await trial.runEveryHistory(upToLength: 2)
   }
 
-  @Test func stepsArePrintedAsSwift() {
+  @Test func `steps are printed as Swift`() {
     let steps: [HistoryStep] = [
       .apply([.set("a", -1), .remove(StoreKey(bytes: [0x80, 0xC0])), .removeAll("a"..<"b"), .removeAll(.all)]),
       .add(2, to: ["\0", StoreKey(String(repeating: "x", count: 400))]), .abandon([]),
@@ -97,7 +97,7 @@ import Testing
       ])
   }
 
-  @Test func aCancelledTrialIsNotAFailure() async {
+  @Test func `a cancelled trial is not a failure`() async {
     let trial = trial(of: nil)
     let task = Task {
       withUnsafeCurrentTask { $0?.cancel() }

@@ -16,7 +16,7 @@ import Testing
 
   // MARK: Content
 
-  @Test func synchronizedDataStays() throws {
+  @Test func `synchronized data stays`() throws {
     let outcomes = try outcomes { disk in
       try PowerLossTests.write(PowerLossTests.old, to: "/f", on: disk)
       try disk.synchronizeDirectory(at: "/")
@@ -26,7 +26,7 @@ import Testing
     #expect(outcomes == [PowerLossTests.old])
   }
 
-  @Test func aWriteIsKeptDroppedTornAtSectorsOrGarbage() throws {
+  @Test func `a write is kept dropped torn at sectors or garbage`() throws {
     let outcomes = try outcomes { disk -> [UInt8] in
       try disk.place(PowerLossTests.old, at: "/f")
       try disk.open("/f", .readWrite).write(PowerLossTests.new)
@@ -48,7 +48,7 @@ import Testing
     #expect(garbage > 10)
   }
 
-  @Test func sectorsStartAtMultiplesOf512() throws {
+  @Test func `sectors start at multiples of 512`() throws {
     let outcomes = try outcomes { disk -> [Int] in
       try disk.place([UInt8](repeating: 1, count: 1024), at: "/f")
       try disk.open("/f", .readWrite).write([UInt8](repeating: 2, count: 24), at: 500)
@@ -62,7 +62,7 @@ import Testing
     #expect(outcomes.isSuperset(of: [[1, 1], [1, 2], [2, 1], [2, 2], [-1, -1], [-1, 1], [1, -1]]))
   }
 
-  @Test func anAppendLeavesAnyLengthAndHolesOfZeros() throws {
+  @Test func `an append leaves any length and holes of zeros`() throws {
     let outcomes = try outcomes { disk -> [UInt8] in
       try disk.place([1], at: "/f")
       let file = try disk.open("/f", .readWrite)
@@ -79,7 +79,7 @@ import Testing
     #expect(outcomes.contains([1] + [UInt8](repeating: 2, count: 24)))
   }
 
-  @Test func aTruncationIsKeptOrDropped() throws {
+  @Test func `a truncation is kept or dropped`() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try disk.place([1, 2, 3, 4], at: "/f")
       try disk.open("/f", .readWrite).truncate(to: 2)
@@ -90,7 +90,7 @@ import Testing
     #expect(outcomes == [[1, 2], [1, 2, 3, 4]])
   }
 
-  @Test func synchronizingOneFileLeavesOthersInDoubt() throws {
+  @Test func `synchronizing one file leaves others in doubt`() throws {
     let outcomes = try outcomes { disk in
       try disk.place([1], at: "/f")
       try disk.place([1], at: "/g")
@@ -107,7 +107,7 @@ import Testing
 
   // MARK: Names
 
-  @Test func aFileWithoutADurableNameMayDisappear() throws {
+  @Test func `a file without a durable name may disappear`() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try PowerLossTests.write([1], to: "/f", on: disk)
       disk.losePower()
@@ -116,7 +116,7 @@ import Testing
     #expect(outcomes == [nil, [1]])
   }
 
-  @Test func aRemovedFileMayComeBack() throws {
+  @Test func `a removed file may come back`() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try disk.place([1], at: "/f")
       try disk.removeFile(at: "/f")
@@ -127,7 +127,7 @@ import Testing
     #expect(outcomes == [nil, [1]])
   }
 
-  @Test func aReplacingRenameLeavesTheOldFileOrTheNew() throws {
+  @Test func `a replacing rename leaves the old file or the new`() throws {
     let outcomes = try outcomes { disk -> [[UInt8]?] in
       try disk.place([1], at: "/f")
       try PowerLossTests.write([2], to: "/t", on: disk)
@@ -140,7 +140,7 @@ import Testing
     #expect(outcomes == [[[1], [2]], [[2], nil]])
   }
 
-  @Test func aRenameBeforeTheContentIsDurableCanLeaveAnEmptyFile() throws {
+  @Test func `a rename before the content is durable can leave an empty file`() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try disk.place([1], at: "/f")
       try disk.open("/t", .createNew).write([2])
@@ -153,7 +153,7 @@ import Testing
     #expect(!outcomes.contains([1]) && !outcomes.contains(nil))
   }
 
-  @Test func changesOfNamesSucceedOrFailIndependently() throws {
+  @Test func `changes of names succeed or fail independently`() throws {
     let outcomes = try outcomes { disk -> [String] in
       try disk.place([1], at: "/a")
       _ = try disk.open("/b", .createNew)
@@ -165,7 +165,7 @@ import Testing
     #expect(outcomes.count == 8)
   }
 
-  @Test func aRenameBetweenDirectoriesAffectsBothOrNeither() throws {
+  @Test func `a rename between directories affects both or neither`() throws {
     let outcomes = try outcomes { disk -> [[UInt8]?] in
       try PowerLossTests.makeDirectories(on: disk)
       try disk.place([1], at: "/d/f")
@@ -177,7 +177,7 @@ import Testing
     #expect(outcomes == [[[1], [2]], [nil, [1]]])
   }
 
-  @Test(arguments: ["/d", "/e"]) func aRenameBetweenDirectoriesIsDurableOnceOneWasSynchronized(
+  @Test(arguments: ["/d", "/e"]) func `a rename between directories is durable once one was synchronized`(
     _ directory: String
   ) throws {
     let outcomes = try outcomes { disk -> [[UInt8]?] in
@@ -197,7 +197,7 @@ import Testing
     try disk.synchronizeDirectory(at: "/")
   }
 
-  @Test func aNonDurableDirectoryDisappearsWithItsFiles() throws {
+  @Test func `a non durable directory disappears with its files`() throws {
     let outcomes = try outcomes { disk -> Bool in
       try disk.createDirectory(at: "/d")
       try PowerLossTests.write([1], to: "/d/f", on: disk)
@@ -209,7 +209,7 @@ import Testing
     #expect(outcomes == [true, false])
   }
 
-  @Test func aRemovedFileIsUsableUntilItIsClosed() throws {
+  @Test func `a removed file is usable until it is closed`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     try disk.place([1], at: "/f")
     let file = try disk.open("/f", .readWrite)
@@ -230,7 +230,7 @@ import Testing
 
   // MARK: Timing
 
-  @Test func powerIsLostAtEachOperationUntilARestart() throws {
+  @Test func `power is lost at each operation until a restart`() throws {
     func run(on disk: SimulatedFileSystem) throws {
       let file = try disk.open("/t", .createNew)
       try file.write(PowerLossTests.new)
@@ -267,7 +267,7 @@ import Testing
     }
   }
 
-  @Test func losePowerEndsWithPowerOn() throws {
+  @Test func `lose power ends with power on`() throws {
     let disk = SimulatedFileSystem(seed: 1)
     disk.schedule(.powerLoss, atOperation: 1)
     #expect(throws: FileError.self) { try disk.open("/f", .createNew) }
@@ -276,7 +276,7 @@ import Testing
     _ = try disk.open("/g", .createNew)
   }
 
-  @Test func theSameSeedLeavesTheSameContent() throws {
+  @Test func `the same seed leaves the same content`() throws {
     func run(seed: UInt64) throws -> [[UInt8]?] {
       let disk = SimulatedFileSystem(seed: seed)
       for name in ["/a", "/b", "/c", "/d"] { try disk.open(name, .createNew).write(PowerLossTests.new) }

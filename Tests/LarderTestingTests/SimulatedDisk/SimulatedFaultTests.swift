@@ -36,7 +36,7 @@ import Testing
     ]
   }
 
-  @Test(arguments: [EIO, ENOSPC, EINTR, EMFILE]) func everyOperationFailsOnceAndChangesNothing(
+  @Test(arguments: [EIO, ENOSPC, EINTR, EMFILE]) func `every operation fails once and changes nothing`(
     _ errorNumber: Int32
   ) throws {
     try disk.place([1, 2], at: "/f")
@@ -58,7 +58,7 @@ import Testing
     for (operation, call) in calls where operation != .rename { try call() }
   }
 
-  @Test func scheduledFaultsCanBeCancelled() throws {
+  @Test func `scheduled faults can be cancelled`() throws {
     disk.schedule(.error(EIO), atOperation: 1)
     disk.schedule(.powerLoss, atOperation: 2)
     disk.clearFaults()
@@ -67,7 +67,7 @@ import Testing
     #expect(disk.operationCount == 2)
   }
 
-  @Test func aFailedSynchronizationLosesDataAndTheNextOneSucceeds() throws {
+  @Test func `a failed synchronization loses data and the next one succeeds`() throws {
     let outcomes = try outcomes { disk -> [UInt8]? in
       try disk.place([1], at: "/f")
       let file = try disk.open("/f", .readWrite)
@@ -83,7 +83,7 @@ import Testing
     #expect(outcomes.isSuperset(of: [[1], [2]]))
   }
 
-  @Test func dataRewrittenAfterAFailedSynchronizationIsSynchronized() throws {
+  @Test func `data rewritten after a failed synchronization is synchronized`() throws {
     try disk.place([1, 1], at: "/f")
     let file = try disk.open("/f", .readWrite)
     try file.write([2, 2])
@@ -95,7 +95,7 @@ import Testing
     #expect(disk.content(at: "/f") == [3, 3])
   }
 
-  @Test func anInterruptedSynchronizationLosesNothing() throws {
+  @Test func `an interrupted synchronization loses nothing`() throws {
     try disk.place([1], at: "/f")
     let file = try disk.open("/f", .readWrite)
     try file.write([2])
@@ -105,7 +105,7 @@ import Testing
     #expect(disk.content(at: "/f") == [2])
   }
 
-  @Test func aFailedSynchronizationOfADirectoryCanBeRepeated() throws {
+  @Test func `a failed synchronization of a directory can be repeated`() throws {
     let file = try disk.open("/f", .createNew)
     try file.synchronize()
     fail(next: EIO)
@@ -117,7 +117,7 @@ import Testing
     #expect(disk.content(at: "/f") == [])
   }
 
-  @Test func transfersCanBeShort() throws {
+  @Test func `transfers can be short`() throws {
     try disk.place([1, 2, 3, 4, 5], at: "/f")
     let file = try disk.open("/f", .readWrite)
     disk.schedule(.shortTransfer, atOperation: disk.operationCount + 1)
@@ -135,7 +135,7 @@ import Testing
     #expect(try file.readOnce(1) == [8])
   }
 
-  @Test func aFullDiskAcceptsDataThatFits() throws {
+  @Test func `a full disk accepts data that fits`() throws {
     try disk.place([1, 1, 1, 1], at: "/f")
     let file = try disk.open("/new", .createNew)
     disk.capacity = 7
@@ -155,7 +155,7 @@ import Testing
 
   // MARK: Killed processes
 
-  @Test func aKilledProcessLeavesItsWritesAndNoLocks() throws {
+  @Test func `a killed process leaves its writes and no locks`() throws {
     let file = try disk.open("/f", .createNew)
     try file.write([1])
     #expect(try file.lock(.exclusive))
@@ -170,7 +170,7 @@ import Testing
     #expect(try next.readAll() == [1])
   }
 
-  @Test func aLockEndsWithItsFile() throws {
+  @Test func `a lock ends with its file`() throws {
     var first: (any OpenStoreFile)? = try disk.open("/f", .createNew)
     #expect(try first?.lock(.exclusive) == true)
     let second = try disk.open("/f", .readWrite)

@@ -16,7 +16,7 @@ import Testing
     #expect(error?.operation == operation, sourceLocation: sourceLocation)
   }
 
-  @Test func opensByMode() throws {
+  @Test func `opens by mode`() throws {
     expect(ENOENT, .open) { _ = try disk.open("/f", .read) }
     expect(ENOENT, .open) { _ = try disk.open("/f", .readWrite) }
     try disk.open("/f", .createIfMissing).write([1])
@@ -30,7 +30,7 @@ import Testing
     expect(EBADF, .read) { _ = try file.readOnce(1) }
   }
 
-  @Test func readsAndWritesAnywhere() throws {
+  @Test func `reads and writes anywhere`() throws {
     let file = try disk.open("/f", .createNew)
     #expect(try file.readOnce(4) == [])
     try file.write([1, 2, 3], at: 2)
@@ -46,7 +46,7 @@ import Testing
     #expect(try file.attributes().size == 5)
   }
 
-  @Test func attributesDistinguishFiles() throws {
+  @Test func `attributes distinguish files`() throws {
     #expect(try disk.attributes(at: "/f") == nil)
     let file = try disk.open("/f", .createNew)
     try disk.createDirectory(at: "/d")
@@ -67,7 +67,7 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/").allSatisfy { try disk.attributes(at: "/\($0)")?.linkCount == 1 })
   }
 
-  @Test func directoriesListTheirNames() throws {
+  @Test func `directories list their names`() throws {
     try disk.createDirectory(at: "/d")
     try disk.createDirectory(at: "/d/e")
     try disk.place([1], at: "/d/e/f")
@@ -100,7 +100,7 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/d") == [])
   }
 
-  @Test func renamesFilesAndDirectories() throws {
+  @Test func `renames files and directories`() throws {
     try disk.createDirectory(at: "/d")
     try disk.createDirectory(at: "/d/e")
     try disk.place([1], at: "/f")
@@ -119,7 +119,7 @@ import Testing
     #expect(try disk.contentsOfDirectory(at: "/") == ["g"])
   }
 
-  @Test func anOpenFileFollowsItsRename() throws {
+  @Test func `an open file follows its rename`() throws {
     let file = try disk.open("/t", .createNew)
     try file.write([1])
     try disk.place([2], at: "/f")
@@ -130,7 +130,7 @@ import Testing
     #expect(try replaced.readAll() == [2])
   }
 
-  @Test func onlyPlacedFilesAreDurable() throws {
+  @Test func `only placed files are durable`() throws {
     var others: Set<[UInt8]?> = []
     for seed in 0..<50 as Range<UInt64> {
       let disk = SimulatedFileSystem(seed: seed)
@@ -148,7 +148,7 @@ import Testing
     #expect(others == [nil, []])
   }
 
-  @Test func operationsAreCounted() throws {
+  @Test func `operations are counted`() throws {
     #expect(disk.operationCount == 0)
     let file = try disk.open("/f", .createNew)
     try file.write([1])
@@ -158,7 +158,7 @@ import Testing
     #expect(disk.operationCount == 2)
   }
 
-  @Test func severalThreadsMayUseADisk() async throws {
+  @Test func `several threads may use a disk`() async throws {
     let disk = disk
     try await withThrowingTaskGroup(of: Void.self) { group in
       for task in 0..<8 {

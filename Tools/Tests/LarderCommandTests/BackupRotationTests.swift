@@ -17,7 +17,7 @@ import Testing
     return (new, (names + [new]).filter { !surplus.contains($0) })
   }
 
-  @Test func theNameHasTheStoreTheNumberAndTheTime() {
+  @Test func `the name has the store the number and the time`() {
     let name = users.newName(beside: [], at: now)
     #expect(name.wholeMatch(of: /users\.json-[0-9a-f]{12}-000001-20261118T110640Z/) != nil, "\(name)")
     #expect(users.newName(beside: [name], at: now).contains("-000002-"))
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func otherStoresAndOtherNamesStay() {
+  @Test func `other stores and other names stay`() {
     let orders = BackupRotation(ofStoreAt: "/srv/orders.json")
     let namesake = BackupRotation(ofStoreAt: "/srv/old/users.json")
     var names = ["20260101T000000Z", "20991231T235959Z", "notes", "users.json-000001-20260101T000000Z"]
@@ -61,7 +61,7 @@ import Testing
     #expect(BackupRotation.namesWithoutStore(among: names) == ["20260101T000000Z", "20991231T235959Z"])
   }
 
-  @Test func backupsOfTheSameTimeDoNotRemoveEachOther() {
+  @Test func `backups of the same time do not remove each other`() {
     let first = users.newName(beside: [], at: now)
     let second = users.newName(beside: [], at: now.addingTimeInterval(1))
     #expect(users.surplus(among: [first, second], after: first, keeping: 1) == [])
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// A slow backup that began earlier may still be writing to its temporary folder.
-  @Test func temporaryFoldersStay() {
+  @Test func `temporary folders stay`() {
     let first = users.newName(beside: [], at: now)
     let running = "\(users.newName(beside: [first], at: now)).larder-tmp-0123456789abcdef"
     let new = users.newName(beside: [first, running], at: now)

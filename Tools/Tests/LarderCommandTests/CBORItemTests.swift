@@ -40,7 +40,7 @@ import Testing
       ("a0", "{}", nil), ("a201020304", "{1: 2, 3: 4}", #"{"$map":[[1,2],[3,4]]}"#),
       ("a26161016162820203", #"{"a": 1, "b": [2, 3]}"#, #"{"a":1,"b":[2,3]}"#),
     ] as [(String, String, String?)])
-  func showsAndRoundTripsItems(_ hex: String, _ notation: String, _ json: String?) throws {
+  func `shows and round trips items`(_ hex: String, _ notation: String, _ json: String?) throws {
     let item = try item(hex)
     #expect(try item.notation() == notation)
     #expect(try item.json() == JSONText(json ?? notation))
@@ -56,7 +56,7 @@ import Testing
     ("a2616101616102", #"{"a": 1, "a": 2}"#, #"{"$map":[["a",1],["a",2]]}"#),
     ("a1642474616701", #"{"$tag": 1}"#, #"{"$$tag":1}"#),
     ("5fff", "h''", #"{"$base64":""}"#), ("7fff", #""""#, "\"\""),
-  ]) func showsOtherForms(_ hex: String, _ notation: String, _ json: String) throws {
+  ]) func `shows other forms`(_ hex: String, _ notation: String, _ json: String) throws {
     let item = try item(hex)
     #expect(try item.notation() == notation)
     #expect(try item.json() == JSONText(json))
@@ -64,7 +64,7 @@ import Testing
 
   /// JSON cannot represent the payload of a NaN.
   @Test(arguments: ["f9fe00", "f97e01", "f97c01", "fa7fc00001", "fb7ff8000000000001", "8201f97e01"])
-  func everyBitOfANaNIsPreserved(_ hex: String) throws {
+  func `every bit of a na n is preserved`(_ hex: String) throws {
     let item = try item(hex)
     let json = try item.json()
     #expect(json.description.contains(#"{"$diagnostic":"NaN","$base64":""#))
@@ -75,7 +75,7 @@ import Testing
     #"{"$ref":"x"}"#, #"{"$tag":"x"}"#, #"{"$tag":1}"#, #"{"$tag":1,"$value":2,"more":3}"#, #"{"$base64":"*"}"#,
     #"{"$simple":25}"#, #"{"$map":[[1]]}"#, #"{"$float":"1"}"#, #"{"b":1,"a":[true,null,-0.5,1e30]}"#,
     "340282366920938463463374607431768211455", "-340282366920938463463374607431768211455",
-  ]) func otherJSONIsReadAsPlainJSON(_ text: String) throws {
+  ]) func `other JSON is read as plain JSON`(_ text: String) throws {
     let item = try CBORItem(JSONText(text))
     let json = try item.json()
     #expect(try CBORItem(json) == item)
@@ -87,17 +87,17 @@ import Testing
   }
 
   @Test(arguments: ["1e999", "-1e999", String(repeating: "9", count: 40), #"{"a":1,"a":2}"#, #"[{"b":{"a":1,"a":2}}]"#])
-  func unrepresentableItemsAreRefused(_ text: String) throws {
+  func `unrepresentable items are refused`(_ text: String) throws {
     let json = try JSONText(text)
     #expect(throws: CBORConversionError.self) { try CBORItem(json) }
   }
 
   @Test(arguments: ["", "0000", "61ff", "81", "ff", "9f", "7f61c361a9ff", "a161ff00", "1c", "81f800", "9f61ffff"])
-  func malformedItemsAreRefused(_ hex: String) {
+  func `malformed items are refused`(_ hex: String) {
     #expect(throws: DecodingError.self) { try item(hex) }
   }
 
-  @Test func randomItemsRoundTripThroughJSON() throws {
+  @Test func `random items round trip through JSON`() throws {
     let leaves = [
       "00", "3bffffffffffffffff", "c249010000000000000000", "f98000", "fb3ff199999999999a", "f97c00", "f4", "f6", "f7",
       "f8ff", "40", "4401020304", "60", "64f0908591", "6424746167", "652424746167", "64246d6170", "6165", "6365cc81",
@@ -120,7 +120,7 @@ import Testing
   }
 
   /// 200 nested maps, each with a number as its key, take three levels of JSON each.
-  @Test func itemsTooDeepForJSONAreShownAsText() throws {
+  @Test func `items too deep for JSON are shown as text`() throws {
     let hex = String(repeating: "a101", count: 200) + "0" + "2"
     let item = try item(hex)
     let json = try item.json()
@@ -153,7 +153,9 @@ import Testing
   ///
   /// Doubling the work at each of 150 levels would never end. The limit is generous, because a loaded machine delays
   /// tests.
-  @Test(.timeLimit(.minutes(60)), arguments: [40, 150]) func nestedMapsTakeTimeProportionalToTheirDepth(depth: Int)
+  @Test(.timeLimit(.minutes(60)), arguments: [40, 150]) func `nested maps take time proportional to their depth`(
+    depth: Int
+  )
     throws
   {
     let bytes =

@@ -6,7 +6,7 @@ import Testing
 @testable import LarderCommand
 
 @Suite struct CodecNameTests {
-  @Test func aNameIsABaseWithTransforms() {
+  @Test func `a name is a base with transforms`() {
     let name = CodecName("cbor+crc32c+expiring+deflate+crc32c")
     #expect(name.base == "cbor" && name.transforms == [.checksum, .expiry, .compression, .checksum])
     #expect(name.isReadable && name.isExpiring)
@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: ["json+expiring", "cbor+expiring", "json+expiring+crc32c", "cbor+crc32c+expiring", "x+expiring"])
-  func namesOfExpiringValuesAreRecognized(text: String) throws {
+  func `names of expiring values are recognized`(text: String) throws {
     let name = CodecName(text)
     #expect(name.isExpiring && name.withDeadlines == name && "\(name)" == text)
     #expect(ValueCodecs().expiringCodec(named: text)?.name == text)
@@ -34,7 +34,7 @@ import Testing
   }
 
   @Test(arguments: ["json", "cbor", "json+crc32c", "raw", "expiring", "expiring+x"])
-  func otherNamesStandForPlainValues(text: String) {
+  func `other names stand for plain values`(text: String) {
     let name = CodecName(text)
     #expect(!name.isExpiring && "\(name.withDeadlines)" == "\(text)+expiring")
     #expect(name.withDeadlines.withoutDeadlines == name)
@@ -42,12 +42,12 @@ import Testing
     #expect(ValueCodecs().codec(named: text).name == text)
   }
 
-  @Test func aSuffixCountsOnlyAtTheEnd() {
+  @Test func `a suffix counts only at the end`() {
     #expect(CodecName("my+expiringly").base == "my+expiringly")
     #expect(CodecName("json+deflate:9").base == "json+deflate:9")
   }
 
-  @Test func deadlinesAreInsideTheEncryption() {
+  @Test func `deadlines are inside the encryption`() {
     let name = CodecName("json+deflate+cose")
     #expect(name.isEncrypted && name.isReadable && name.transforms == [.compression, .encryption])
     #expect("\(name.withDeadlines)" == "json+deflate+expiring+cose" && name.withDeadlines.withoutDeadlines == name)
@@ -55,7 +55,7 @@ import Testing
     #expect(ValueCodecs().codec(named: "json+expiring+cose").name == "json+expiring+cose")
   }
 
-  @Test func versionsAreInterpretedBesideTheValue() {
+  @Test func `versions are interpreted beside the value`() {
     let name = CodecName("cbor+v2+expiring+deflate")
     #expect(name.base == "cbor" && name.version == 2 && name.isReadable && name.isExpiring)
     #expect("\(name.withoutDeadlines)" == "cbor+v2+deflate")
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func aSecondDeadlineMakesAnUnknownCodec() throws {
+  @Test func `a second deadline makes an unknown codec`() throws {
     let name = "json+expiring+expiring"
     #expect(CodecName(name).base == "json+expiring")
     let codec = try #require(ValueCodecs().expiringCodec(named: name))

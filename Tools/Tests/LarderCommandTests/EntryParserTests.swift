@@ -8,7 +8,7 @@ import Testing
     try EntryParser(keyField: key).entry(of: Array(line.utf8)[...])
   }
 
-  @Test func aLineConsistsOfAKeyAndAValue() throws {
+  @Test func `a line consists of a key and a value`() throws {
     #expect(try parse(#" {"key":"a","value":[1, 2.50]} "#) == StoreEntry(key: "a", value: JSONText("[1,2.50]")))
     #expect(try parse(#"{"value":null,"key":"\u00e9\/"}"#) == StoreEntry(key: "é/", value: JSONText("null")))
     #expect(
@@ -16,7 +16,7 @@ import Testing
         == StoreEntry(key: StoreKey(bytes: [0x80, 0xC0] as [UInt8]), value: JSONText("0")))
   }
 
-  @Test func aFieldBecomesTheKeyAndTheObjectTheValue() throws {
+  @Test func `a field becomes the key and the object the value`() throws {
     let line = #"{"id":"x","n":9007199254740993}"#
     #expect(try parse(line, key: "id") == StoreEntry(key: "x", value: JSONText(line)))
     #expect(try parse(line, key: "n").key == "9007199254740993")
@@ -41,7 +41,7 @@ import Testing
     (#"{"key":"","value":1}"#, "its key is empty"),
     ("{\"key\":\"\(String(repeating: "k", count: 512))\",\"value\":1}", "its key has 512 bytes; the maximum is 511"),
   ])
-  func aLineThatIsNotAnEntryIsBad(line: String, reason: String) {
+  func `a line that is not an entry is bad`(line: String, reason: String) {
     #expect(throws: BadLine(reason)) { try parse(line) }
   }
 
@@ -53,11 +53,11 @@ import Testing
     (#"{"id":"a","id":"b"}"#, "it has the field 'id' twice"), (#"{"id":""}"#, "its key is empty"),
     ("[]", "it is not a JSON object"),
   ])
-  func anObjectWithoutAUsableFieldIsBad(line: String, reason: String) {
+  func `an object without a usable field is bad`(line: String, reason: String) {
     #expect(throws: BadLine(reason)) { try parse(line, key: "id") }
   }
 
-  @Test func printedLinesAreParsedAgain() throws {
+  @Test func `printed lines are parsed again`() throws {
     for key: StoreKey in ["a", "\"\\\n\0\u{7F}é", StoreKey(bytes: [0x80, 0x00] as [UInt8]), "k/../x", "🦦"] {
       let value = try JSONText(#"{"a":[-0.0,1e308,9007199254740993,null,"\u0000"]}"#)
       var line: [UInt8] = []

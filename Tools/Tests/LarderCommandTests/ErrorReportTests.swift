@@ -19,11 +19,11 @@ import Testing
   ]
 
   @Test(arguments: statuses)
-  func eachKindOfFailureHasAnExitCode(code: StoreError.Code, status: Int32) {
+  func `each kind of failure has an exit code`(code: StoreError.Code, status: Int32) {
     #expect(report(StoreError(code, during: .compact, message: "no")).status == status)
   }
 
-  @Test func anErrorIsOneLineWithAdvice() {
+  @Test func `an error is one line with advice`() {
     let error = StoreError(
       .locked, during: .open, store: "a\nb.json", key: "ada", message: "it is open elsewhere",
       underlying: BadLine("x"), outcome: .unknown)
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// The advice about permissions would be wrong for a trigger.
-  @Test func theAdviceForARefusedChangeFollowsItsCause() {
+  @Test func `the advice for a refused change follows its cause`() {
     func line(_ cause: (any Error)?) -> String? {
       report(StoreError(.notPermitted, during: .apply, message: "no", underlying: cause)).line
     }
@@ -47,13 +47,13 @@ import Testing
     #expect(line(PostgresError(sqlState: "42501", message: "denied"))?.contains("rights of the role") == true)
   }
 
-  @Test func aReaderThatHasGoneIsNotAFailure() {
+  @Test func `a reader that has gone is not a failure`() {
     #expect(report(BrokenOutput(error: SystemError(code: 32))) == report(ExitStatus.done))
     #expect(report(ExitStatus.done).line == nil)
     #expect(report(BrokenOutput(error: SystemError(code: 28))).status == 74)
   }
 
-  @Test func anInvalidCommandLinePointsToTheHelp() throws {
+  @Test func `an invalid command line points to the help`() throws {
     func failure(_ arguments: String...) -> ErrorReport? {
       do {
         _ = try LarderCommand.parseAsRoot(arguments)
@@ -93,12 +93,12 @@ import Testing
     #expect(failure("get", "stat")?.line?.contains("See `larder get --help`.") == true)
   }
 
-  @Test func aStoreThatCannotBeOpenedIsNotAUsageError() {
+  @Test func `a store that cannot be opened is not a usage error`() {
     #expect(report(StoreError(.unsupported, during: .open, message: "no")).status == 65)
     #expect(report(StoreError(.unsupported, during: .compact, message: "no")).status == 64)
   }
 
-  @Test func theWayOutIsNamedOnce() {
+  @Test func `the way out is named once`() {
     func line(_ message: String) -> String? {
       report(StoreError(.versionMismatch, during: .open, message: message)).line
     }
@@ -111,7 +111,7 @@ import Testing
           "runs with LMDB 0.9. The file was left unchanged.") == true)
   }
 
-  @Test func smallExitCodesAreTheToolsOwn() {
+  @Test func `small exit codes are the tools own`() {
     let statuses = ExitStatus.allCases.map(\.rawValue)
     #expect(statuses.prefix(6) == [0, 1, 2, 3, 4, 5])
     #expect(statuses.dropFirst(6).allSatisfy { (64...78).contains($0) })

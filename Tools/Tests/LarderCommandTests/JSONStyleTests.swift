@@ -16,16 +16,16 @@ struct JSONStyleTests {
       (true, [:], JSONStyle.terminal), (true, ["NO_COLOR": ""], .terminal), (true, ["NO_COLOR": "1"], .plain),
       (true, ["TERM": "dumb"], .plain), (false, [:], .plain), (false, ["TERM": "xterm"], .plain),
     ] as [(Bool, [String: String], JSONStyle)])
-  func onlyATerminalWithColorsHasThem(isTerminal: Bool, environment: [String: String], style: JSONStyle) {
+  func `only a terminal with colors has them`(isTerminal: Bool, environment: [String: String], style: JSONStyle) {
     #expect(JSONStyle(isTerminal: isTerminal, environment: environment) == style)
   }
 
-  @Test func plainJSONIsUnchanged() {
+  @Test func `plain JSON is unchanged`() {
     let line = #"{"key":"a","value":[1.50,"\u{9B}"]}"#
     #expect(text(line, .plain) == line)
   }
 
-  @Test func atATerminalJSONIsIndentedAndColored() {
+  @Test func `at a terminal JSON is indented and colored`() {
     let expected = """
       {
         \u{1B}[34;1m"a"\u{1B}[0m: [
@@ -38,11 +38,11 @@ struct JSONStyleTests {
   }
 
   /// A value must not move the cursor or turn the text around.
-  @Test func controlCharactersAreEscapedAtATerminal() {
+  @Test func `control characters are escaped at a terminal`() {
     #expect(text("\"\u{9B}2J\u{202E}\u{7F}\"", .terminal) == "\u{1B}[32m\"\\u009b2J\\u202e\\u007f\"\u{1B}[0m")
   }
 
-  @Test func sizesAreReadable() {
+  @Test func `sizes are readable`() {
     #expect(ReadableSize.text(999) == nil)
     #expect(
       [1000, 1234, 9_960, 12_345, 999_600, 5_000_000_000].map { ReadableSize.text($0) } == [
@@ -50,7 +50,7 @@ struct JSONStyleTests {
       ])
   }
 
-  @Test func theOverviewFitsAScreenAndNamesEveryVerb() async throws {
+  @Test func `the overview fits a screen and names every verb`() async throws {
     let lines = Overview.text.split(separator: "\n", omittingEmptySubsequences: false)
     #expect(lines.count < 24)
     #expect(lines.allSatisfy { $0.count <= 80 })

@@ -7,13 +7,13 @@ import Testing
 @Suite struct KeyOptionsTests {
   private func options(_ arguments: String...) throws -> KeyOptions { try KeyOptions.parse(arguments) }
 
-  @Test func aKeyIsItsTextOrItsDigits() throws {
+  @Test func `a key is its text or its digits`() throws {
     #expect(try options().key("é") == StoreKey("é"))
     #expect(try options().key("61") == StoreKey("61"))
     #expect(try options("--key-hex").key("61") == "a")
   }
 
-  @Test func aKeyHasOneTo511Bytes() throws {
+  @Test func `a key has one to 511 bytes`() throws {
     #expect(throws: (any Error).self) { try options().key("") }
     #expect(throws: (any Error).self) { try options("--key-hex").key("") }
     #expect(throws: (any Error).self) { try options("--key-hex").key("6") }
@@ -23,7 +23,7 @@ import Testing
 
   private func range(_ arguments: String...) throws -> KeyRange { try RangeOptions.parse(arguments).range() }
 
-  @Test func boundsAreIntersected() throws {
+  @Test func `bounds are intersected`() throws {
     #expect(try range() == .all)
     #expect(try range("--prefix", "b") == KeyRange(from: "b", upTo: "c"))
     #expect(try range("--prefix", "b", "--from", "a", "--to", "z") == KeyRange(from: "b", upTo: "c"))
@@ -34,7 +34,7 @@ import Testing
     #expect(try range("--key-hex", "--prefix", "ff", "--from", "ff80").lowerBound.bytes == [0xFF, 0x80])
   }
 
-  @Test(arguments: ["--prefix", "--from", "--to"]) func anEmptyBoundIsRefused(_ option: String) {
+  @Test(arguments: ["--prefix", "--from", "--to"]) func `an empty bound is refused`(_ option: String) {
     #expect(throws: (any Error).self) { try range(option, "") }
   }
 }

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 5, 1000])
-  func linesAreCompleteForAnyPieces(piece: Int) {
+  func `lines are complete for any pieces`(piece: Int) {
     #expect(lines("a\nbc\r\n\n\r\ndéf\rg", piece: piece) == ["a", "bc", "", "", "déf\rg"])
     #expect(lines("a\nb\n", piece: piece) == ["a", "b"])
     #expect(lines("\n", piece: piece) == [""])
@@ -37,14 +37,14 @@ import Testing
   }
 
   @Test(arguments: [1, 2, 3, 4, 5, 7, 1000])
-  func aLineThatIsTooLongIsReportedOnceAndTheNextIsRead(piece: Int) {
+  func `a line that is too long is reported once and the next is read`(piece: Int) {
     #expect(lines("12345\n123456\nab\r\n", piece: piece, maximumLength: 5) == ["12345", nil, "ab"])
     #expect(lines("12345\r\n123456\r\n1", piece: piece, maximumLength: 5) == ["12345", nil, "1"])
     #expect(lines("1234567890123456", piece: piece, maximumLength: 5) == [nil])
     #expect(lines("1234567890123456\n\n1234567890", piece: piece, maximumLength: 5) == [nil, "", nil])
   }
 
-  @Test func aLineThatIsTooLongIsReportedBeforeItsEndArrives() {
+  @Test func `a line that is too long is reported before its end arrives`() {
     var splitter = LineSplitter(maximumLength: 5)
     splitter.append(Array("1234567".utf8))
     #expect(splitter.next() == .tooLong(number: 1))
@@ -52,7 +52,7 @@ import Testing
   }
 
   /// `import` accepts lines as long as `set` stores and `export` prints them.
-  @Test func aLineCanHave70Megabytes() {
+  @Test func `a line can have 70 megabytes`() {
     var splitter = LineSplitter()
     let piece = [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000)
     for _ in 0..<70 {

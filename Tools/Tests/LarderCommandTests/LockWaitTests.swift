@@ -8,7 +8,7 @@ import Testing
     StoreError(code, during: operation, message: "no")
   }
 
-  @Test func itRetriesWhileTheStoreIsLocked() async throws {
+  @Test func `it retries while the store is locked`() async throws {
     var attempts = 0
     let result = try await LockWait(upTo: .seconds(600)).run {
       attempts += 1
@@ -18,7 +18,7 @@ import Testing
     #expect(result == "open" && attempts == 4)
   }
 
-  @Test func withoutTimeItTriesOnce() async throws {
+  @Test func `without time it tries once`() async throws {
     var attempts = 0
     await #expect(throws: StoreError.self) {
       try await LockWait(upTo: .zero).run {
@@ -29,7 +29,7 @@ import Testing
     #expect(attempts == 1)
   }
 
-  @Test func anyOtherFailureIsFinal() async throws {
+  @Test func `any other failure is final`() async throws {
     for error in [error(.notFound), error(.ioFailed), error(.locked, during: .apply)] {
       var attempts = 0
       await #expect(throws: StoreError.self) {

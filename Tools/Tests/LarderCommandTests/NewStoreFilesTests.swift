@@ -15,7 +15,7 @@ import Testing
     #expect(try await Tool.larder("set", kind.url(in: folder), "k", "1") == .done())
   }
 
-  @Test(arguments: StoreKind.allCases) func allFilesOfANewStoreAreRemoved(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `all files of a new store are removed`(kind: StoreKind) async throws {
     let files = try NewStoreFiles(of: kind.url(in: folder))
     try await createStore(kind)
     #expect(try folder.names() != [])
@@ -25,7 +25,7 @@ import Testing
     files.remove()
   }
 
-  @Test func filesOfOthersInANewFolderStay() async throws {
+  @Test func `files of others in a new folder stay`() async throws {
     let files = try NewStoreFiles(of: StoreKind.lmdb.url(in: folder))
     try await createStore(.lmdb)
     let path = folder.file(StoreKind.lmdb.fileName())
@@ -34,7 +34,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["notes"])
   }
 
-  @Test func aFolderThatWasThereStays() async throws {
+  @Test func `a folder that was there stays`() async throws {
     let path = folder.file(StoreKind.lmdb.fileName())
     try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
     let files = try NewStoreFiles(of: StoreKind.lmdb.url(in: folder))
@@ -43,7 +43,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: path) == [])
   }
 
-  @Test(arguments: StoreKind.allCases) func aStoreThatWasThereStays(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a store that was there stays`(kind: StoreKind) async throws {
     try await createStore(kind)
     try NewStoreFiles(of: kind.url(in: folder)).remove()
     #expect(try await Tool.larder("get", kind.url(in: folder), "k") == .done("1\n"))

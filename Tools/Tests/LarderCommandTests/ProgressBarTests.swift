@@ -9,7 +9,7 @@ import Testing
     ProgressBar(done: done, total: total, entries: entries, elapsed: elapsed).line(width: width)
   }
 
-  @Test func itShowsPercentageRateAndTimeLeft() {
+  @Test func `it shows percentage rate and time left`() {
     #expect(
       line(250, of: 1000, entries: 5000, after: .seconds(2))
         == "[#########------------------------------]  25%  5000 entries  2500/s  0:06 left")
@@ -18,23 +18,23 @@ import Testing
     #expect(line(1000, of: 1000, entries: 9, after: .seconds(1)).hasSuffix("#] 100%  9 entries  9/s  0:00 left"))
   }
 
-  @Test func withoutATotalItShowsNoBar() {
+  @Test func `without a total it shows no bar`() {
     #expect(line(250, of: nil, entries: 5000, after: .seconds(62)) == "5000 entries  81/s  1:02")
   }
 
-  @Test func aFileThatGrewOrIsEmptyIsAtOneHundredPercent() {
+  @Test func `a file that grew or is empty is at one hundred percent`() {
     #expect(line(2000, of: 1000, entries: 9, after: .seconds(1)).contains("100%"))
     #expect(line(0, of: 0, entries: 0, after: .seconds(1)).contains("100%"))
   }
 
   @Test(arguments: [0, 1, 10, 40, 50, 60, 79, 200])
-  func itNeverExceedsTheWidth(width: Int) {
+  func `it never exceeds the width`(width: Int) {
     for total in [nil, 1000] {
       #expect(line(999, of: total, entries: 1_000_000_000_000, after: .seconds(1), width: width).count <= width)
     }
   }
 
-  @Test func itIsDrawnAtMostTenTimesASecond() {
+  @Test func `it is drawn at most ten times a second`() {
     final class Terminal {
       var now = Duration.zero
       var drawings: [String] = []
@@ -57,7 +57,7 @@ import Testing
     #expect(terminal.drawings == ["\r2 entries  20/s  0:00\u{1B}[K", "\r4 entries  20/s  0:00\u{1B}[K", "\r\u{1B}[K"])
   }
 
-  @Test func theSummaryCountsSkippedLines() {
+  @Test func `the summary counts skipped lines`() {
     var lines: [String] = []
     var progress = ImportProgress(display: nil) { lines.append($0) }
     #expect(progress.summary(entries: 1, elapsed: .milliseconds(1990)) == "imported 1 entry in 1.9 s (1/s)")

@@ -4,14 +4,14 @@ import Testing
 @testable import LarderCommand
 
 @Suite struct RandomSampleTests {
-  @Test func fewElementsAreAllChosen() {
+  @Test func `few elements are all chosen`() {
     var generator = SeededGenerator(seed: 1)
     var sample = RandomSample<Int>(limit: 5)
     for number in 0..<4 { sample.add(number, using: &generator) }
     #expect(sample.elements == [0, 1, 2, 3])
   }
 
-  @Test func everyElementIsChosenAboutEquallyOften() {
+  @Test func `every element is chosen about equally often`() {
     var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess)
     var counts = [Int](repeating: 0, count: 20)
     for _ in 0..<4000 {

@@ -28,7 +28,7 @@ import Testing
     return String(decoding: after.dropFirst(before), as: UTF8.self).split(separator: "\n").map { String($0) }
   }
 
-  @Test(arguments: [false, true]) func aRangeOfTooManyEntriesIsNotCompared(printsFirst: Bool) async throws {
+  @Test(arguments: [false, true]) func `a range of too many entries is not compared`(printsFirst: Bool) async throws {
     #expect(try await Tool.larder("set", url, "k0", "0") == .done())
     let store = try await open()
     let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
@@ -59,7 +59,7 @@ import Testing
     try handle.close()
   }
 
-  @Test func entriesExpireAtTheirDeadlines() async throws {
+  @Test func `entries expire at their deadlines`() async throws {
     #expect(try await Tool.larder("set", url, "a", "1", "--ttl", "1h") == .done())
     #expect(try await Tool.larder("set", url, "b", "2", "--ttl", "2h") == .done())
     #expect(try await Tool.larder("set", url, "c", "3") == .done())

@@ -4,7 +4,7 @@ import Testing
 @testable import LarderCommand
 
 @Suite struct StoreCopyTests {
-  @Test func theSummaryCountsBoth() {
+  @Test func `the summary counts both`() {
     var copy = StoreCopy(batchSize: 10)
     #expect(copy.summary(elapsed: .zero) == "copied 0 entries in 0.0 s, 0 were already equal")
     (copy.progress.copiedCount, copy.progress.equalCount) = (2, 1)

@@ -19,7 +19,7 @@ import Testing
       statistics: StoreStatistics(entryCount: 1))
   }
 
-  @Test func aStoreWithoutMaintenanceIsCounted() async throws {
+  @Test func `a store without maintenance is counted`() async throws {
     let store = WatchedStore()
     try store.apply([.set("a", JSONText(string: "")), .set("b", JSONText(string: ""))])
     let summary = try await StoreSummary(of: store)
@@ -33,7 +33,7 @@ import Testing
       ])
   }
 
-  @Test func namesAreThoseOfTheAPI() {
+  @Test func `names are those of the API`() {
     for (durability, name) in zip(Durability.allCases, ["synced", "buffered", "accepted", "volatile"]) {
       #expect(json(summary("x", durability)).contains("\"durability\":\"\(name)\""))
     }
@@ -42,13 +42,13 @@ import Testing
     #expect(shared.table().contains("sharing     between processes"))
   }
 
-  @Test func anyNameFitsOnOneLineAndInOneString() throws {
+  @Test func `any name fits on one line and in one string`() throws {
     let summary = summary("a\n\"b\"")
     #expect(summary.table().first == "name        a \"b\"")
     #expect(try JSONText(json(summary)).members()?.first?.value.string() == "a\n\"b\"")
   }
 
-  @Test func detailsKeepTheirOrder() {
+  @Test func `details keep their order`() {
     let summary = StoreSummary(
       information: StoreInformation(name: "x", durability: .synced, sharing: .exclusive),
       statistics: StoreStatistics(
@@ -59,13 +59,13 @@ import Testing
   }
 
   @Test(arguments: [(0, "no damage"), (1, "1 finding"), (2, "2 findings")])
-  func theSummaryOfAVerificationCountsItsFindings(count: Int, text: String) {
+  func `the summary of a verification counts its findings`(count: Int, text: String) {
     var report = VerificationReport(entryCount: 10)
     report.findings = (0..<count).map { VerificationReport.Finding(key: nil, place: "\($0)", message: "damaged") }
     #expect(VerifyCommand.summary(of: report) == "10 entries, \(text)")
   }
 
-  @Test func aStoreWithoutCompactionIsRefused() async throws {
+  @Test func `a store without compaction is refused`() async throws {
     let error = await #expect(throws: StoreError.self) { try await AnyDataStore(WatchedStore()).compact() }
     #expect(error?.code == .unsupported)
     #expect(
@@ -74,7 +74,7 @@ import Testing
           .usage, "watched: compact is unsupported: this kind of store has no space to reclaim"))
   }
 
-  @Test func sizesAreCountedByPowersOfTwo() {
+  @Test func `sizes are counted by powers of two`() {
     var summary = summary()
     var sizes = SizeCounts()
     for length in [0, 16, 17, 32, 33, 1_000_000] { sizes.add(length) }

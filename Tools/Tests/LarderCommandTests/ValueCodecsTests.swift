@@ -14,11 +14,11 @@ import Testing
     return try bytes.withUnsafeBytes { try codec.decode($0.bytes) }.description
   }
 
-  @Test func jsonPassesThrough() throws {
+  @Test func `json passes through`() throws {
     #expect(try roundTrip("[1.0,1E5,\"a\"]", by: ValueCodecs().codec(named: "json")) == "[1.0,1E5,\"a\"]")
   }
 
-  @Test func cborIsShownAsJSON() throws {
+  @Test func `cbor is shown as JSON`() throws {
     let codec = ValueCodecs().codec(named: "cbor")
     #expect(codec.name == "cbor")
     #expect(
@@ -29,7 +29,7 @@ import Testing
     #expect(bytes == [0xA1, 0x61, 0x61, 0x01])
   }
 
-  @Test func valuesThatJSONCannotRepresentAreShownAsText() async throws {
+  @Test func `values that JSON cannot represent are shown as text`() async throws {
     let folder = try TemporaryFolder()
     let url = "lmdb:\(folder.file("store"))"
     let store = try await Stores.registry.open(url, codec: .cbor(CBORItem.self))
@@ -49,7 +49,9 @@ import Testing
     try await copied.close()
   }
 
-  @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func checksumsAreStored(name: String) throws {
+  @Test(arguments: ["json+crc32c", "cbor+crc32c", "json+crc32c+crc32c"]) func `checksums are stored`(name: String)
+    throws
+  {
     let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"a\":[1,\"b\"]}", by: codec) == "{\"a\":[1,\"b\"]}")
@@ -57,7 +59,7 @@ import Testing
     #expect(throws: ChecksumError.self) { try bytes.withUnsafeBytes { try codec.decode($0.bytes) } }
   }
 
-  @Test(arguments: ["json", "cbor"]) func versionsAreShownAndStored(base: String) throws {
+  @Test(arguments: ["json", "cbor"]) func `versions are shown and stored`(base: String) throws {
     let name = "\(base)+v3"
     let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
@@ -80,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: ["lmdb", "json", "compressed"], [false, true])
-  func statCountsTheValuesOfEachVersion(scheme: String, isExpiring: Bool) async throws {
+  func `stat counts the values of each version`(scheme: String, isExpiring: Bool) async throws {
     let folder = try TemporaryFolder()
     let url = "\(scheme):\(folder.file("store"))"
     func write(_ numbers: Range<Int>, by codec: some Codec<Note>) async throws {
@@ -112,7 +114,7 @@ import Testing
     #expect(try await Tool.larder("stat", copy, "--json").output.contains(#""versions":{"0":400,"1":290,"2":10}"#))
   }
 
-  @Test func damageUnderAChecksumIsFound() async throws {
+  @Test func `damage under a checksum is found`() async throws {
     let folder = try TemporaryFolder()
     let url = "lmdb:\(folder.file("store"))"
     let store = try await Stores.registry.open(url, codec: .jsonText.checksummed())
@@ -133,7 +135,7 @@ import Testing
   }
 
   @Test(arguments: ["json+deflate", "cbor+crc32c+deflate", "json+deflate+crc32c"])
-  func compressedValuesAreShown(name: String) throws {
+  func `compressed values are shown`(name: String) throws {
     let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     let text = "[\(String(repeating: "\"again and again\",", count: 100))1]"
@@ -142,7 +144,7 @@ import Testing
     #expect(ValueCodecs().expiringCodec(named: "json+deflate+expiring")?.name == "json+deflate+expiring")
   }
 
-  @Test(arguments: ["lmdb", "json"]) func dictionariesBesideAStoreAreUsed(scheme: String) async throws {
+  @Test(arguments: ["lmdb", "json"]) func `dictionaries beside a store are used`(scheme: String) async throws {
     let folder = try TemporaryFolder()
     let place = folder.file("store")
     let url = scheme == "lmdb" ? "lmdb:\(place)#users" : "json:\(place)"
@@ -182,14 +184,14 @@ import Testing
     #expect(try await Tool.larder("get", copy, "user:10") == .done(text(0) + "\n"))
   }
 
-  @Test(arguments: ["raw", "a codec of tomorrow"]) func otherBytesAreTaggedObjects(name: String) throws {
+  @Test(arguments: ["raw", "a codec of tomorrow"]) func `other bytes are tagged objects`(name: String) throws {
     let codec = ValueCodecs().codec(named: name)
     #expect(codec.name == name)
     #expect(try roundTrip("{\"$base64\":\"AQID\"}", by: codec) == "{\"$base64\":\"AQID\"}")
     #expect(throws: OpaqueTextCodec.NoBytes.self) { try roundTrip("[1]", by: codec) }
   }
 
-  @Test func aStoreIsOpenedWithTheCodecThatItNames() async throws {
+  @Test func `a store is opened with the codec that it names`() async throws {
     let folder = try TemporaryFolder()
     let url = "json:\(folder.file("raw.json"))"
     let store = try await Stores.registry.open(url, codec: .raw)

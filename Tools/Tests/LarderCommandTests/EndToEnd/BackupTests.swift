@@ -16,7 +16,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, [[], ["--compact"]])
-  func aBackupIsAStoreOfTheSameKind(kind: StoreKind, options: [String]) async throws {
+  func `a backup is a store of the same kind`(kind: StoreKind, options: [String]) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("import", store, input: lines(0..<500)).status == 0)
     let path = folder.file("copy")
@@ -30,7 +30,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func anExistingPathIsRefused(kind: StoreKind) async throws {
+  func `an existing path is refused`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     let path = try folder.write("mine", to: "taken")
@@ -54,7 +54,7 @@ import Testing
     return path
   }
 
-  @Test(arguments: StoreKind.allCases) func theOldestBackupsAreRemoved(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the oldest backups are removed`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let path = try createBackupFolder(with: ["mine"])
     for round in 0..<3 {
@@ -77,7 +77,9 @@ import Testing
   }
 
   /// A program has written to a backup, or was killed there.
-  @Test(arguments: StoreKind.allCases) func theFilesOfAnOpenedBackupAreRemovedWithIt(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the files of an opened backup are removed with it`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     let path = try createBackupFolder()
@@ -94,7 +96,8 @@ import Testing
   }
 
   /// A clock that was ahead once has left a backup with a later time.
-  @Test(arguments: StoreKind.allCases) func theNewBackupStaysWhateverTheClockSaid(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the new backup stays whatever the clock said`(kind: StoreKind) async throws
+  {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "ada", "\"old\"") == .done())
     let path = try createBackupFolder()
@@ -109,7 +112,7 @@ import Testing
     #expect(try await Tool.larder("get", "\(kind.rawValue):\(path)/\(left[0])", "ada") == .done("\"new\"\n"))
   }
 
-  @Test func storesInOneFolderKeepTheirBackups() async throws {
+  @Test func `stores in one folder keep their backups`() async throws {
     let path = try createBackupFolder()
     let stores = ["json:\(folder.file("users.json"))", "json:\(folder.file("orders.json"))"]
     for store in stores { #expect(try await Tool.larder("set", store, "k", "1") == .done()) }
@@ -128,7 +131,7 @@ import Testing
     #expect(try backups(of: "shop-").count == 1)
   }
 
-  @Test func backupsThatNameNoStoreAreLeftAndReported() async throws {
+  @Test func `backups that name no store are left and reported`() async throws {
     let old = ["20200101T000000Z", "20210101T000000Z", "20991231T235959Z"]
     let path = try createBackupFolder(with: old + ["20200101T000000Z.note"])
     let store = StoreKind.json.url(in: folder)
@@ -140,7 +143,7 @@ import Testing
     #expect(try backups().count == 5)
   }
 
-  @Test func aDamagedBackupIsNotRestored() async throws {
+  @Test func `a damaged backup is not restored`() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
     let path = folder.file("copy")
@@ -154,7 +157,7 @@ import Testing
   }
 
   @Test(arguments: [(StoreKind.json, ".journal"), (.sqlite, "-wal"), (.sqlite, "-journal")])
-  func nothingIsRestoredBesideAFileOfTheDamagedStore(kind: StoreKind, suffix: String) async throws {
+  func `nothing is restored beside a file of the damaged store`(kind: StoreKind, suffix: String) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("import", store, input: lines(0..<3)).status == 0)
     let restored = folder.file("restored")
@@ -168,7 +171,7 @@ import Testing
     #expect(try await Tool.larder("export", "\(kind.rawValue):\(restored)") == .done(lines(0..<3)))
   }
 
-  @Test func aBackupHasTheDictionariesOfItsValues() async throws {
+  @Test func `a backup has the dictionaries of its values`() async throws {
     let path = folder.file("users")
     // Values below 48 bytes are not compressed.
     let values = (0..<200).map { ["name": "user number \($0)", "address": "1 Rue de Rivoli, 75001 Paris, France"] }
@@ -196,7 +199,7 @@ import Testing
     #expect(failed.errors.contains("was not restored") && !failed.errors.contains("is damaged"))
   }
 
-  @Test func theBackupNeedsAPath() async throws {
+  @Test func `the backup needs a path`() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     #expect(try await Tool.larder("backup", store, "lmdb:copy").failed(64, "omit lmdb:, or write './lmdb:copy'"))
@@ -206,7 +209,7 @@ import Testing
     #expect(try await Tool.larder("backup", store, folder.file("a:b")) == .done())
   }
 
-  @Test func theWholeEnvironmentIsBackedUp() async throws {
+  @Test func `the whole environment is backed up`() async throws {
     let path = folder.file("shop")
     #expect(try await Tool.larder("set", "lmdb:\(path)#customers", "7", "\"Ada\"") == .done())
     #expect(try await Tool.larder("set", "lmdb:\(path)#orders", "7/1", "2") == .done())
@@ -215,7 +218,7 @@ import Testing
     #expect(try await Tool.larder("get", "lmdb:\(folder.file("copy"))#orders", "7/1") == .done("2\n"))
   }
 
-  @Test func aCompactingBackupOmitsFreeSpace() async throws {
+  @Test func `a compacting backup omits free space`() async throws {
     let store = StoreKind.lmdb.url(in: folder)
     #expect(try await Tool.larder("import", store, input: lines(0..<20_000)).status == 0)
     #expect(try await Tool.larder("clear", store) == .done())

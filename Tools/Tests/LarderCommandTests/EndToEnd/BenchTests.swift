@@ -10,7 +10,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: StoreKind.allCases) func itPrintsATableAndRemovesItsEntries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `it prints a table and removes its entries`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "ada", "1") == .done())
     let run = try await Tool.larder(
@@ -25,7 +25,7 @@ import Testing
     #expect(try await Tool.larder("export", store) == .done("{\"key\":\"ada\",\"value\":1}\n"))
   }
 
-  @Test func itPrintsOneObject() async throws {
+  @Test func `it prints one object`() async throws {
     let run = try await Tool.larder("bench", "memory:", "--entries", "30", "--json")
     #expect(run.status == 0)
     let members = try #require(try JSONText(String(run.output.dropLast())).members())
@@ -36,25 +36,25 @@ import Testing
     #expect(run.output.contains("\"what\":\"write, batched\",\"operations\":30,"))
   }
 
-  @Test func itKeepsExistingKeys() async throws {
+  @Test func `it keeps existing keys`() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "larder-bench:7", "1") == .done())
     #expect(try await Tool.larder("bench", store, "--entries", "3").failed(64, "already has keys that begin with"))
     #expect(try await Tool.larder("count", store) == .done("1\n"))
   }
 
-  @Test(arguments: ["--entries", "--readers", "--writers"]) func itRefusesZero(option: String) async throws {
+  @Test(arguments: ["--entries", "--readers", "--writers"]) func `it refuses zero`(option: String) async throws {
     #expect(try await Tool.larder("bench", "memory:", option, "0").failed(64, "\(option) must be at least 1"))
   }
 
-  @Test func moreTasksThanEntriesAreAllowedAndHugeValuesRefused() async throws {
+  @Test func `more tasks than entries are allowed and huge values refused`() async throws {
     let most = "\(Int.max)"
     let run = try await Tool.larder("bench", "memory:", "--entries", "3", "--writers", most, "--readers", most)
     #expect(run.status == 0)
     #expect(try await Tool.larder("bench", "memory:", "--value-size", most).failed(64, "--value-size must be at most"))
   }
 
-  @Test func percentilesAreThoseOfTheSortedTimes() {
+  @Test func `percentiles are those of the sorted times`() {
     let result = BenchResult(what: "x", times: (1...200).reversed().map { .milliseconds($0) }, elapsed: .seconds(4))
     #expect(
       [50, 99, 100].map(result.time(ofPercent:)) == [.milliseconds(100), .milliseconds(198), .milliseconds(200)])

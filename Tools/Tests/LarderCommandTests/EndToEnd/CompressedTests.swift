@@ -22,7 +22,7 @@ import Testing
     try Data(contentsOf: URL(fileURLWithPath: path)).count
   }
 
-  @Test func compactReclaimsOverwrittenEntries() async throws {
+  @Test func `compact reclaims overwritten entries`() async throws {
     for round in 0..<3 { try await importEntries(300, value: "round \(round)") }
     let before = try size()
     let expected = try await Tool.larder("export", store).output
@@ -38,7 +38,7 @@ import Testing
     #expect(lines.output.trimmingCharacters(in: .whitespaces) == "300\n")
   }
 
-  @Test func verifyNamesDamagedEntriesAndOthersAreReadable() async throws {
+  @Test func `verify names damaged entries and others are readable`() async throws {
     for key in ["a", "b", "c"] { #expect(try await Tool.larder("set", store, key, "\"value of \(key)\"") == .done()) }
     var content = try Data(contentsOf: URL(fileURLWithPath: path))
     let place = try #require(content.range(of: Data("value of b".utf8)))

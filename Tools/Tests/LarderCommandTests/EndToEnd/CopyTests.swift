@@ -63,7 +63,7 @@ import Testing
     #expect(try await Tool.larder("count", destination) == .done("0\n"))
   }
 
-  @Test func aStoreIsNotCopiedToItself() async throws {
+  @Test func `a store is not copied to itself`() async throws {
     let source = StoreKind.json.url("source", in: folder)
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
     #expect(try await Tool.larder("copy", source, source).failed(64, "cannot be copied to itself"))
@@ -76,7 +76,7 @@ import Testing
     #expect(try await Tool.larder("copy", "memory:", "memory:").failed(64, "cannot be copied to itself"))
   }
 
-  @Test func theCodecOfTheSourceIsKept() async throws {
+  @Test func `the codec of the source is kept`() async throws {
     let (source, copy) = ("lmdb:\(folder.file("source"))", "lmdb:\(folder.file("copy"))")
     let program = try await Stores.registry.open(source, codec: .raw)
     try await program.setValue([1, 2, 0xFF], forKey: "k")
@@ -89,7 +89,7 @@ import Testing
 
   /// A value that the tool would encode differently stays as the program has written it.
   @Test(arguments: StoreKind.allCases, StoreKind.allCases)
-  func storedBytesAreNotDecoded(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
+  func `stored bytes are not decoded`(from sourceKind: StoreKind, to destinationKind: StoreKind) async throws {
     let source = sourceKind.url("source", in: folder)
     let destination = destinationKind.url("destination", in: folder)
     // The number 1 in two bytes, and bytes that are no CBOR.
@@ -114,7 +114,7 @@ import Testing
 
   /// A copy from a newer version raises the version of its destination, and one from an older version does not lower it.
   @Test(arguments: StoreKind.allCases, ["json", "cbor"])
-  func copiesCarryTheVersion(kind: StoreKind, base: String) async throws {
+  func `copies carry the version`(kind: StoreKind, base: String) async throws {
     func open(_ name: String, _ version: Int) async throws -> AnyDataStore<JSONText> {
       try await Stores.registry.open(
         kind.url(name, in: folder), codec: ValueCodecs().codec(named: "\(base)+v\(version)"))
@@ -139,7 +139,7 @@ import Testing
     #expect(try await Tool.larder("set", backup, "d", #"{"$version":3,"$value":1}"#).failed(65, "up to 2"))
   }
 
-  @Test func deadlinesAreKeptWithStoredBytes() async throws {
+  @Test func `deadlines are kept with stored bytes`() async throws {
     let (source, copy) = ("lmdb:\(folder.file("s"))", "sqlite:\(folder.file("c"))")
     #expect(try await Tool.larder("set", source, "stays", "[1.5]", "--ttl", "1h") == .done())
     #expect(try await Tool.larder("set", source, "ends", "2", "--ttl", "1ms") == .done())
@@ -162,7 +162,7 @@ import Testing
     #expect(try await Tool.larder("verify", "\(expiring)#checked").errors == "2 entries, no damage\n")
   }
 
-  @Test(arguments: StoreKind.allCases) func aCopyThatFailsAtOnceCreatesNothing(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a copy that fails at once creates nothing`(kind: StoreKind) async throws {
     let source = StoreKind.lmdb.url("source", in: folder)
     let program = try await Stores.registry.open(source, codec: BytesCodec(name: "cbor"))
     try await program.setValue([0x01], forKey: "good")
@@ -178,7 +178,7 @@ import Testing
     #expect(try folder.names().filter { $0.hasPrefix("destination") } == [])
   }
 
-  @Test func anotherCodecMustBeNamed() async throws {
+  @Test func `another codec must be named`() async throws {
     let (json, lmdb) = ("json:\(folder.file("s.json"))", "lmdb:\(folder.file("s.lmdb"))")
     #expect(try await Tool.larder("set", lmdb, "k", "1") == .done())
     #expect(try await Tool.larder("set", json, "j", "2") == .done())
@@ -192,7 +192,7 @@ import Testing
     #expect(try await Tool.larder("export", json) == Tool.larder("export", lmdb))
   }
 
-  @Test func boundsLimitTheCopy() async throws {
+  @Test func `bounds limit the copy`() async throws {
     let (source, copy) = ("json:\(folder.file("s.json"))", "json:\(folder.file("c.json"))")
     #expect(try await Tool.larder("import", source, input: lines(0..<10)).status == 0)
     #expect(try await Tool.larder("copy", source, copy, "--from", "1000003", "--to", "1000005").status == 0)
@@ -200,7 +200,7 @@ import Testing
     #expect(try await Tool.larder("copy", source, copy, "--prefix", "").failed(64, "--prefix is empty"))
   }
 
-  @Test func aBadSourceCreatesNoDestination() async throws {
+  @Test func `a bad source creates no destination`() async throws {
     let source = StoreKind.json.url("source", in: folder)
     let destination = StoreKind.json.url("destination", in: folder)
     #expect(try await copy(source, to: destination).failed(66, "source.json"))
@@ -211,7 +211,7 @@ import Testing
     #expect(try folder.names().filter { $0.hasPrefix("destination") } == [])
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadDestinationStaysUnchanged(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a bad destination stays unchanged`(kind: StoreKind) async throws {
     let source = kind.url("source", in: folder)
     let destination = kind.url("destination", in: folder)
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
@@ -227,7 +227,7 @@ import Testing
   private static let entryCount = 3_000
   private static let batchSize = 30
 
-  @Test(arguments: StoreKind.allCases) func anotherCopyCompletesAKilledOne(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `another copy completes a killed one`(kind: StoreKind) async throws {
     let source = kind.url("source", in: folder)
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")

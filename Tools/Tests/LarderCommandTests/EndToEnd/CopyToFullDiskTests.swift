@@ -27,7 +27,7 @@ struct CopyToFullDiskTests {
   private func url(_ kind: StoreKind) -> String { "\(kind.rawValue):\(disk.path)/\(kind.fileName("copy"))" }
 
   @Test(arguments: StoreKind.allCases, [0, 4, 16, 64, 128])
-  func aCopyThatWritesNothingLeavesNoStore(to kind: StoreKind, kilobytes: Int) async throws {
+  func `a copy that writes nothing leaves no store`(to kind: StoreKind, kilobytes: Int) async throws {
     let source = try await makeSource()
     try disk.fill(leaving: kilobytes << 10)
     #expect(try await Tool.larder("copy", source, url(kind)).failed(74, "Free some space and try again."))
@@ -37,7 +37,7 @@ struct CopyToFullDiskTests {
     #expect(try await Tool.larder("export", url(kind)) == Tool.larder("export", source))
   }
 
-  @Test(arguments: StoreKind.allCases) func batchesThatWereWrittenStay(to kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `batches that were written stay`(to kind: StoreKind) async throws {
     let source = try await makeSource()
     try disk.fill(leaving: 128 << 10)
     let full = try await Tool.larder("copy", source, url(kind), "--batch", "5")
@@ -49,7 +49,7 @@ struct CopyToFullDiskTests {
   }
 
   /// The store was there before the copy.
-  @Test(arguments: StoreKind.allCases) func anEmptyStoreOfOthersStays(at kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an empty store of others stays`(at kind: StoreKind) async throws {
     let source = try await makeSource()
     // With the codec of the source.
     let empty = "json:\(folder.file("empty"))"

@@ -36,13 +36,13 @@ import Testing
     #expect(try await Tool.larder("diff", first, second, "--prefix", "k1") == .done())
   }
 
-  @Test func aMissingStoreIsNotEmpty() async throws {
+  @Test func `a missing store is not empty`() async throws {
     let store = StoreKind.allCases[0].url("first", in: folder)
     #expect(try await Tool.larder("set", store, "a", "1").status == 0)
     #expect(try await Tool.larder("diff", store, "json:\(folder.file("missing"))").status == 66)
   }
 
-  @Test(arguments: StoreKind.allCases) func aSampleIsPartOfTheStore(_ kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a sample is part of the store`(_ kind: StoreKind) async throws {
     let url = kind.url("store", in: folder)
     let all = (100..<140).map { "{\"key\":\"\($0)\",\"value\":\($0)}" }
     #expect(try await Tool.larder("import", url, input: all.joined(separator: "\n") + "\n").status == 0)

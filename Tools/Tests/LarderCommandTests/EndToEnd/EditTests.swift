@@ -23,7 +23,7 @@ import Testing
     try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("larder-") }
   }
 
-  @Test(arguments: StoreKind.allCases) func theEditedTextIsStored(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `the edited text is stored`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "k", #"{"a":[1,{"b":"x,{\"}"}],"c":{},"d":1.50}"#).status == 0)
     let stored = try await Tool.larder("get", url, "k").output
@@ -38,7 +38,7 @@ import Testing
     #expect(try texts().isEmpty)
   }
 
-  @Test func anUnchangedOrEmptyTextIsNotStored() async throws {
+  @Test func `an unchanged or empty text is not stored`() async throws {
     let url = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", url, "k", "1").status == 0)
     #expect(try await edit(url, with: "true") == .done())
@@ -47,7 +47,7 @@ import Testing
     #expect(try texts().isEmpty)
   }
 
-  @Test func aMissingEntryIsCreatedInAnExistingStore() async throws {
+  @Test func `a missing entry is created in an existing store`() async throws {
     let url = StoreKind.json.url(in: folder)
     #expect(try await edit(url, with: "echo 1 >").status == 66)
     #expect(try await Tool.larder("set", url, "other", "1").status == 0)
@@ -55,7 +55,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "k").output == "2\n")
   }
 
-  @Test func aTextThatIsNotStoredIsKept() async throws {
+  @Test func `a text that is not stored is kept`() async throws {
     let url = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", url, "k", "1").status == 0)
     let invalid = try await edit(url, with: "echo '{' >")
@@ -69,7 +69,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "k").output == "1\n")
   }
 
-  @Test(arguments: StoreKind.allCases) func aChangeInTheMeantimeIsAConflict(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a change in the meantime is a conflict`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "k", "1").status == 0)
     // The store is not open while the editor runs.
@@ -79,7 +79,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "k").output == "2\n")
   }
 
-  @Test func deadlinesStayAndInterruptsReachOnlyTheEditor() async throws {
+  @Test func `deadlines stay and interrupts reach only the editor`() async throws {
     let url = StoreKind.json.url(in: folder)
     let path = String(url.dropFirst("json:".count))
     func storedEntry() throws -> String {
@@ -92,7 +92,7 @@ import Testing
     #expect(try storedEntry() == entry.replacing("\"value\":1", with: "\"value\":2"))
   }
 
-  @Test func thePathMayHaveQuotes() async throws {
+  @Test func `the path may have quotes`() async throws {
     let url = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", url, "k", "1").status == 0)
     let quoted = folder.file("it's $HOME")

@@ -43,7 +43,7 @@ import Testing
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func everyValueStaysReadable(kind: StoreKind) async throws {
+  func `every value stays readable`(kind: StoreKind) async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func encryptedValuesNeedTheRing(kind: StoreKind) async throws {
+  func `encrypted values need the ring`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     _ = try await createRing()
     #expect(try await larder("set", url, "ada", "{\"name\":\"marked-value\"}") == .done())
@@ -55,7 +55,7 @@ import Testing
     #expect(old == .done("{\"name\":\"marked-value\"}\n"))
   }
 
-  @Test func aRingOfEncryptedValuesIsNeitherIgnoredNorGuessed() async throws {
+  @Test func `a ring of encrypted values is neither ignored nor guessed`() async throws {
     let url = StoreKind.json.url(in: folder)
     #expect(try await larder("set", url, "a", "1").failed(66, "no key ring"))
     _ = try await createRing()
@@ -76,7 +76,7 @@ import Testing
     #expect(try await Tool.shell("grep -c 'json+expiring+cose' \"$1\"", "\(folder.path)/secret.json").output == "1\n")
   }
 
-  @Test func valuesAreEncryptedAgainAfterARotation() async throws {
+  @Test func `values are encrypted again after a rotation`() async throws {
     let url = StoreKind.lmdb.url(in: folder)
     let first = try await createRing()
     let lines = (0..<600).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
@@ -100,7 +100,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases)
-  func aWriterWithAnotherPurposeOrRingIsRefused(kind: StoreKind) async throws {
+  func `a writer with another purpose or ring is refused`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     _ = try await createRing()
     #expect(try await larder("set", url, "ada", "1") == .done())
@@ -114,7 +114,7 @@ import Testing
     #expect(try await larder("list", url) == .done("{\"key\":\"ada\",\"value\":1}\n"))
   }
 
-  @Test func valuesWhoseKeyIsLostAreListed() async throws {
+  @Test func `values whose key is lost are listed`() async throws {
     let url = StoreKind.lmdb.url(in: folder)
     _ = try await createRing()
     #expect(try await larder("set", url, "ada", "1") == .done())
@@ -159,7 +159,7 @@ import Testing
     #expect(used == .done("\(rotated)\n"))
   }
 
-  @Test func damageIsFoundWithoutTheKeys() async throws {
+  @Test func `damage is found without the keys`() async throws {
     let (url, rescued) = (StoreKind.json.url(in: folder), StoreKind.json.url("rescued", in: folder))
     _ = try await createRing()
     for key in ["ada", "bob", "eve"] { #expect(try await larder("set", url, key, "1") == .done()) }
@@ -173,7 +173,7 @@ import Testing
     #expect(try await larder("get", rescued, "ada") == .done("1\n"))
   }
 
-  @Test func deadlinesInsideTheEncryptionAreMovedUnseen() async throws {
+  @Test func `deadlines inside the encryption are moved unseen`() async throws {
     let (url, moved) = (StoreKind.lmdb.url(in: folder), StoreKind.sqlite.url("moved", in: folder))
     _ = try await createRing()
     #expect(try await larder("set", url, "ada", "1", "--ttl", "1h") == .done())
@@ -183,7 +183,7 @@ import Testing
     #expect(try await larder("stat", moved).output.firstMatch(of: /expired entries +1\n/) != nil)
   }
 
-  @Test func keysOfABackupAreAddedBack() async throws {
+  @Test func `keys of a backup are added back`() async throws {
     let url = StoreKind.json.url(in: folder)
     let first = try await createRing()
     let backup = "file:\(folder.path)/backup.json"
@@ -203,7 +203,7 @@ import Testing
     #expect(try await Tool.larder("keyring", "rotate", secret).failed(64, "cannot be changed"))
   }
 
-  @Test func encryptingAgainKeepsVersionsAndDeadlines() async throws {
+  @Test func `encrypting again keeps versions and deadlines`() async throws {
     let url = "json:\(folder.path)/sessions.json"
     _ = try await createRing()
     #expect(try await larder("set", url, "ada", "{\"n\":1.50}", "--ttl", "1h") == .done())
@@ -217,7 +217,7 @@ import Testing
     #expect(counts == .done("0\n1\n"), "\(counts)")
   }
 
-  @Test func deadLettersKeepTheirKey() async throws {
+  @Test func `dead letters keep their key`() async throws {
     let url = "queue:\(folder.path)/mail"
     let first = try await createRing()
     #expect(try await larder("queue", "enqueue", url, "{\"to\":\"ada\"}", "--id", "a").status == 0)
@@ -229,7 +229,7 @@ import Testing
     #expect(removal.failed(65, "1 entry of"), "\(removal)")
   }
 
-  @Test func aQueueInAnEncryptedStoreIsEncrypted() async throws {
+  @Test func `a queue in an encrypted store is encrypted`() async throws {
     let url = StoreKind.lmdb.url("queues", in: folder)
     let first = try await createRing()
     #expect(try await larder("queue", "enqueue", url, "\"marked-value\"", "--prefix", "q/").status == 0)
@@ -242,7 +242,7 @@ import Testing
     #expect(try await Tool.larder("keyring", "remove", ring, first, url).failed(65, "entries of"))
   }
 
-  @Test func aPasswordComesFromAFileAndNeverFromAnArgument() async throws {
+  @Test func `a password comes from a file and never from an argument`() async throws {
     let url = StoreKind.json.url(in: folder)
     let password = try folder.write("correct horse\n", to: "password")
     let wrong = try folder.write("wrong horse\n", to: "wrong")

@@ -49,7 +49,7 @@ import Testing
     return url
   }
 
-  @Test(arguments: StoreKind.allCases) func aStoreRemembersThatItsValuesExpire(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a store remembers that its values expire`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     let before = Date.now
     #expect(try await Tool.larder("set", url, "a", "[1]", "--ttl", "1h") == .done())
@@ -63,7 +63,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "a") == .done("[1]\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func everyVerbHidesExpiredEntries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `every verb hides expired entries`(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("get", url, "a") == ToolRun(status: 1, output: "", errors: ""))
     #expect(try await Tool.larder("get", url, "b") == .done("2\n"))
@@ -87,7 +87,7 @@ import Testing
     #expect(try await stored(url).keys.sorted() == ["d", "e"])
   }
 
-  @Test(arguments: StoreKind.allCases) func purgeReportsTheNumberOfEntries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `purge reports the number of entries`(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("purge", url) == ToolRun(status: 0, output: "", errors: "purged 3 entries\n"))
     #expect(try await stored(url).keys.sorted() == ["b", "d"])
@@ -95,7 +95,7 @@ import Testing
     #expect(try await Tool.larder("purge", "\(url)x").failed(66, "no"))
   }
 
-  @Test(arguments: StoreKind.allCases) func expiredEntriesCanBeWrittenAgain(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `expired entries can be written again`(kind: StoreKind) async throws {
     let url = try await makeStore(kind)
     #expect(try await Tool.larder("set", url, "a", "9") == .done())
     #expect(try await Tool.larder("get", url, "a") == .done("9\n"))
@@ -104,7 +104,7 @@ import Testing
     #expect(try await stored(url)["b"] == .some(nil))
   }
 
-  @Test(arguments: StoreKind.allCases) func plainStoresRefuseTimeToLive(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `plain stores refuse time to live`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "a", "1") == .done())
     let reason = "holds values that do not expire, because it was created without --ttl"
@@ -119,7 +119,7 @@ import Testing
     #expect(try await Tool.larder("export", url) == .done("{\"key\":\"a\",\"value\":1}\n"))
   }
 
-  @Test(arguments: ["0s", "5", "1.5s", "soon", "-1s"]) func anInvalidTimeToLiveIsRefused(text: String)
+  @Test(arguments: ["0s", "5", "1.5s", "soon", "-1s"]) func `an invalid time to live is refused`(text: String)
     async throws
   {
     let url = StoreKind.json.url(in: folder)
@@ -128,7 +128,7 @@ import Testing
     #expect(try folder.names() == [])
   }
 
-  @Test(arguments: StoreKind.allCases) func slideExtendsTheDeadline(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `slide extends the deadline`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     #expect(try await Tool.larder("set", url, "a", "1", "--ttl", "5m") == .done())
     let before = Date.now
@@ -142,7 +142,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "a", "--ttl", "2h").failed(64, "--ttl requires --slide"))
   }
 
-  @Test(arguments: [[], ["--ttl", "1h"]]) func slideShortensNoDeadline(options: [String]) async throws {
+  @Test(arguments: [[], ["--ttl", "1h"]]) func `slide shortens no deadline`(options: [String]) async throws {
     let url = try await makeStore(.json)
     let before = try await stored(url)
     // No deadline; a distant one; expired; missing.
@@ -154,7 +154,7 @@ import Testing
     #expect(try await stored(url) == before)
   }
 
-  @Test func aSlidingDeadlineIsExtendedByItsWindow() async throws {
+  @Test func `a sliding deadline is extended by its window`() async throws {
     let url = StoreKind.json.url(in: folder)
     let store = try await open(url)
     try await store.expiring(.sliding(.seconds(3600))) { Date.now - 1800 }.setValue(JSONText("1"), forKey: "a")
@@ -173,7 +173,7 @@ import Testing
     #expect(try await stored(url)["a"]??.window == .seconds(7200))
   }
 
-  @Test(arguments: StoreKind.allCases) func linesAreImportedWithATimeToLive(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `lines are imported with a time to live`(kind: StoreKind) async throws {
     let url = kind.url(in: folder)
     let lines = (0..<50).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
     #expect(try await Tool.larder("import", url, "--ttl", "7d", "--batch", "7", input: lines).status == 0)
@@ -202,11 +202,11 @@ import Testing
     #expect(try await stored(copy)["b"] == .some(nil))
   }
 
-  @Test func aStoreInMemoryAcceptsTimeToLive() async throws {
+  @Test func `a store in memory accepts time to live`() async throws {
     #expect(try await Tool.larder("set", "memory:", "a", "1", "--ttl", "1s") == .done())
   }
 
-  @Test func damageIsFoundInValuesThatExpire() async throws {
+  @Test func `damage is found in values that expire`() async throws {
     let url = try await makeStore(.json)
     let path = folder.file(StoreKind.json.fileName())
     let text = try String(contentsOfFile: path, encoding: .utf8)

@@ -30,7 +30,7 @@ import Testing
   /// The number of tables, which a record would increase.
   private let tableCount = "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
 
-  @Test func aTableOfTextIsJSON() async throws {
+  @Test func `a table of text is JSON`() async throws {
     try await createTables()
     let store = url("texts")
     #expect(try await Tool.larder("list", store) == .done("{\"key\":\"a\",\"value\":{}}\n"))
@@ -49,7 +49,7 @@ import Testing
     #expect(try await sql("SELECT codec FROM larder; SELECT value FROM texts") == .done("json\n{}\n1\n"))
   }
 
-  @Test func aTableOfBlobsNeedsACodec() async throws {
+  @Test func `a table of blobs needs a codec`() async throws {
     try await createTables()
     let (store, json) = (url("blobs"), "json:\(folder.file("users.json"))")
     #expect(try await Tool.larder("set", json, "a", "1") == .done())
@@ -69,7 +69,7 @@ import Testing
     #expect(try folder.names().filter { $0.hasPrefix("new") } == [])
   }
 
-  @Test func theChosenCodecIsRecordedByTheFirstVerbThatWrites() async throws {
+  @Test func `the chosen codec is recorded by the first verb that writes`() async throws {
     try await createTables()
     let store = url("blobs")
     let entry = "{\"key\":\"a\",\"value\":{\"$base64\":\"AAEC/w==\"}}\n"
@@ -93,7 +93,7 @@ import Testing
     #expect(try await Tool.larder("count", store, "--codec", "yaml").failed(64, "'json', 'cbor' or 'raw'"))
   }
 
-  @Test func aTableIsCopiedAndSalvagedWithItsCodec() async throws {
+  @Test func `a table is copied and salvaged with its codec`() async throws {
     try await createTables()
     let (store, copy, rescued) = (url("blobs"), "lmdb:\(folder.file("copy"))", "lmdb:\(folder.file("rescued"))")
     #expect(try await Tool.larder("copy", store, copy, "--from-codec", "raw").status == 0)
@@ -107,7 +107,7 @@ import Testing
     #expect(try await sql("SELECT codec FROM larder; SELECT hex(value) FROM blobs") == .done("raw\n000102FF\n78\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aNewStoreHasTheChosenCodec(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a new store has the chosen codec`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "é", "--raw", "--codec", "raw") == .done())
     #expect(try await Tool.larder("get", store, "a") == .done("{\"$base64\":\"w6k=\"}\n"))
@@ -143,7 +143,7 @@ import Testing
         == .done())
   }
 
-  @Test func aDatabaseNeedsACodec() async throws {
+  @Test func `a database needs a codec`() async throws {
     let json = "json:\(folder.file("users.json"))"
     #expect(try await Tool.larder("set", json, "a", "1") == .done())
     for arguments in [
@@ -160,7 +160,7 @@ import Testing
     #expect(try await Tool.larder("list", url, "--codec", "json").status != 64)
   }
 
-  @Test func theChosenCodecIsRecordedByTheFirstVerbThatWrites() async throws {
+  @Test func `the chosen codec is recorded by the first verb that writes`() async throws {
     let entry = "{\"key\":\"a\",\"value\":{\"$base64\":\"AAEC/w==\"}}\n"
     #expect(try await Tool.larder("list", url, "--codec", "raw") == .done(entry))
     #expect(try await Tool.larder("verify", url, "--codec", "raw").errors == "1 entry, no damage\n")

@@ -29,7 +29,7 @@ import Testing
   }
 
   @Test(arguments: ["the guide", "README.md"])
-  func everyExamplePrintsTheOutputOnThePage(path: String) async throws {
+  func `every example prints the output on the page`(path: String) async throws {
     let examples = ConsoleExample.examples(in: path == "README.md" ? try page(path) : try guide())
     #expect(!examples.isEmpty)
     let folder = try TemporaryFolder()
@@ -42,12 +42,12 @@ import Testing
     }
   }
 
-  @Test func theVersionIsTheOneInTheReadmeAndTheChangeLog() throws {
+  @Test func `the version is the one in the readme and the change log`() throws {
     #expect(try page("README.md").contains("from: \"\(LarderCommand.version)\""))
     #expect(try page("CHANGELOG.md").contains("\n## \(LarderCommand.version) ("))
   }
 
-  @Test func theWorkerOfTheGuideProcessesAQueue() async throws {
+  @Test func `the worker of the guide processes a queue`() async throws {
     guard try await Tool.shell("command -v jq").status == 0 else {
       print("the worker of the guide is not run, because jq is missing")
       return
@@ -81,7 +81,7 @@ import Testing
     #expect(isLeft, "\(stat)")
   }
 
-  @Test func everyVerbAndEveryOptionIsInTheGuide() async throws {
+  @Test func `every verb and every option is in the guide`() async throws {
     let guide = try guide()
     let sections = sections("##", of: guide).filter { $0.heading.hasPrefix("`") }
     #expect(sections.map(\.heading).sorted() == LarderCommand.verbs.map { "`\($0)`" }.sorted())
@@ -111,13 +111,13 @@ import Testing
     #expect(["`--wait`", "`--read-only`", "`--read-write`", "`--immutable`"].allSatisfy { guide.contains($0) })
   }
 
-  @Test func everyKindOfStoreIsInTheGuide() throws {
+  @Test func `every kind of store is in the guide`() throws {
     let stores = try #require(sections("##", of: page("Docs/CommandLine.md")).first { $0.heading == "Stores" }?.text)
     let schemes = stores.matches(of: /\n\| `([a-z-]+:)/).map { String($0.output.1) }
     #expect(schemes == Stores.registry.providers.map { "\($0.scheme):" })
   }
 
-  @Test func theTableOfExitCodesIsComplete() throws {
+  @Test func `the table of exit codes is complete`() throws {
     let codes = try #require(sections("##", of: page("Docs/CommandLine.md")).first { $0.heading == "Exit codes" }?.text)
     let rows = codes.matches(of: /\n\| (\d+) \| ([^|]*) \|/).map { "\($0.output.1) \($0.output.2)" }
     #expect(rows == ExitStatus.allCases.map { "\($0.rawValue) \($0.summary)" })

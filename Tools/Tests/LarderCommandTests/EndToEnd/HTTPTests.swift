@@ -111,7 +111,7 @@ import Testing
 
   // MARK: Reading
 
-  @Test func metricsGoToStandardError() async throws {
+  @Test func `metrics go to standard error`() async throws {
     try await fill()
     let plain = try await larder("stat")
     let metered = try await larder("stat", "--metrics")
@@ -120,7 +120,7 @@ import Testing
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func listPrintsTheFactsOfEachResponse(kind: StoreKind) async throws {
+  func `list prints the facts of each response`(kind: StoreKind) async throws {
     try await fill(kind)
     let lines = try lines(try await larder("list", "--json", kind: kind))
     #expect(lines.map { $0.url.dropFirst(19) } == ["/logo", "/old", "/page", "/page", "/users/7", "/users/8"])
@@ -141,7 +141,7 @@ import Testing
     #expect(try self.lines(try await larder("list", "--json", "--limit", "2", kind: kind)).count == 2)
   }
 
-  @Test func showPrintsFieldsAndBodies() async throws {
+  @Test func `show prints fields and bodies`() async throws {
     try await fill()
     let lines = try lines(try await larder("show", "https://api.example/page", "--json"))
     #expect(lines.compactMap { $0.selecting?.first?["accept-language"] ?? nil }.sorted() == ["de", "en"])
@@ -154,7 +154,7 @@ import Testing
     #expect(try await larder("show", "no-url").failed(64, "must have a scheme"))
   }
 
-  @Test func statCountsBodiesMarksAndRetired() async throws {
+  @Test func `stat counts bodies marks and retired`() async throws {
     try await fill()
     struct Figures: Decodable {
       let bytes, responses, bodies, bodyBytes, marks, retired, retiredBytes, invalidations: Int
@@ -175,7 +175,7 @@ import Testing
   // MARK: Removing
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func purgeRemovesByURLAndByPrefix(kind: StoreKind) async throws {
+  func `purge removes by URL and by prefix`(kind: StoreKind) async throws {
     try await fill(kind)
     #expect(try await larder("purge", "https://api.example/page", kind: kind) == .done("{\"purged\":2}\n"))
     #expect(
@@ -192,7 +192,7 @@ import Testing
     }
   }
 
-  @Test func aRunningProgramSharesTheStore() async throws {
+  @Test func `a running program shares the store`() async throws {
     try await withStore { store in
       try await fill(store)
       let cache = try await HTTPCache(store, configuration: .shared)
@@ -209,13 +209,13 @@ import Testing
   // MARK: Verifying
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func anIntactCacheHasNoFindings(kind: StoreKind) async throws {
+  func `an intact cache has no findings`(kind: StoreKind) async throws {
     try await fill(kind)
     // Six responses with their places, and nine chunks.
     #expect(try await larder("verify", kind: kind) == ToolRun(status: 0, output: "", errors: "21 entries, no damage\n"))
   }
 
-  @Test func aCacheThatIsBeingWrittenHasNoFindings() async throws {
+  @Test func `a cache that is being written has no findings`() async throws {
     try await withStore { store in
       var configuration = HTTPCacheConfiguration.shared
       (configuration.capacity, configuration.largestBody) = (9_000_000, 4_000_000)
@@ -264,7 +264,7 @@ import Testing
   }
 
   @Test(arguments: Damage.allCases, [StoreKind.lmdb, .json])
-  func damageIsFound(_ damage: Damage, kind: StoreKind) async throws {
+  func `damage is found`(_ damage: Damage, kind: StoreKind) async throws {
     try await fill(kind)
     try await withStore(kind) { store in
       func first(_ prefix: StoreKey) async throws -> StoreEntry<[UInt8]> {
@@ -295,7 +295,7 @@ import Testing
     for line in run.output.split(separator: "\n") { _ = try JSONSerialization.jsonObject(with: Data(line.utf8)) }
   }
 
-  @Test func anyFlippedByteOfARecordIsFoundOrHarmless() async throws {
+  @Test func `any flipped byte of a record is found or harmless`() async throws {
     try await fill()
     var records: [StoreEntry<[UInt8]>] = []
     try await withStore { store in
@@ -321,7 +321,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test func aStoreWithoutACacheIsRefused() async throws {
+  @Test func `a store without a cache is refused`() async throws {
     #expect(try await larder("list").failed(66, "Check the URL"))
     try await fill()
     #expect(try await larder("list", "--key-prefix", "other/").failed(66, "no HTTP cache with the prefix other/"))

@@ -12,7 +12,7 @@ import Testing
     (0..<count).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }.joined()
   }
 
-  @Test(arguments: StoreKind.allCases) func linesComeFromAFileOrStandardInput(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `lines come from a file or standard input`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let text =
       "{\"key\":\"a\",\"value\":1}\r\n\n \r\n{\"keyBytes\":\"80c0\",\"value\":null}\n{\"value\":[],\"key\":\"b\"}"
@@ -28,7 +28,9 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func aByteOrderMarkBeforeTheFirstLineIsIgnored(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a byte order mark before the first line is ignored`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let line = "{\"key\":\"a\",\"value\":1}\n"
     #expect(try await Tool.larder("import", store, input: "\u{FEFF}" + line).status == 0)
@@ -36,7 +38,7 @@ import Testing
     #expect(try await Tool.larder("import", store, input: line + "\u{FEFF}" + line).failed(65, "line 2"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aFieldIsTheKey(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a field is the key`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let text = #"{"id":7,"name":"x"}"# + "\n" + #"{"id":"seven","n":1.5}"# + "\n"
     #expect(try await Tool.larder("import", store, "--key", "id", input: text).status == 0)
@@ -46,7 +48,7 @@ import Testing
       try await Tool.larder("import", store, "--key", "nope", input: text).failed(65, "line 1: it has no field 'nope'"))
   }
 
-  @Test(arguments: StoreKind.allCases) func everyExportIsImported(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `every export is imported`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let lines =
       (0..<1000).map { "{\"key\":\"k\($0)\",\"value\":{\"n\":\($0),\"t\":\"é\\n\"}}\n" }.sorted().joined()
@@ -56,7 +58,9 @@ import Testing
     #expect(try await Tool.larder("export", "\(store).copy") == .done(lines))
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadLineStopsItAndItsBatchIsNotWritten(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a bad line stops it and its batch is not written`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "10", input: text)
@@ -66,7 +70,7 @@ import Testing
     #expect(try await Tool.larder("verify", store).status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadFirstLineCreatesNoStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a bad first line creates no store`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("import", store, input: "\n \nnonsense\n" + lines(3)).failed(65, "line 3: "))
     #expect(try folder.names() == [])
@@ -76,7 +80,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("3\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func badLinesAreSkippedOnRequest(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `bad lines are skipped on request`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let text = "nonsense\n\n" + lines(5) + "[]\n{\"key\":\"\",\"value\":1}\n"
     let run = try await Tool.larder("import", store, "--skip-bad", "--batch", "2", input: text)
@@ -92,7 +96,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("5\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func acknowledgementsAreBareNumbers(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `acknowledgements are bare numbers`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let run = try await Tool.larder("import", store, "--acknowledge", "--batch", "10", input: lines(25))
     #expect(run.status == 0)
@@ -103,7 +107,9 @@ import Testing
     #expect(try await Tool.larder("import", store, "--batch", "0", input: "").failed(64, "--batch must be at least 1"))
   }
 
-  @Test(arguments: StoreKind.allCases) func concurrentBatchesKeepTheOrderOfTheLines(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `concurrent batches keep the order of the lines`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     // Many batches write each of ten keys. The last line counts.
     let text = (0..<2000).map { "{\"key\":\"k\($0 % 10)\",\"value\":\($0)}\n" }.joined()
@@ -121,7 +127,9 @@ import Testing
         .failed(64, "--concurrency must be at least 1"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aBadLineStopsItAfterTheRunningBatches(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a bad line stops it after the running batches`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let text = lines(25) + "{\"key\":\"bad\"}\n" + lines(50)
     let run = try await Tool.larder("import", store, "--batch", "2", "--concurrency", "50", input: text)
@@ -129,7 +137,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("24\n"))
   }
 
-  @Test(arguments: [1, 50]) func aValueThatCannotBeStoredIsABadLine(concurrency: Int) async throws {
+  @Test(arguments: [1, 50]) func `a value that cannot be stored is a bad line`(concurrency: Int) async throws {
     let store = StoreKind.lmdb.url(in: folder)
     let options = ["import", store, "--batch", "2", "--concurrency", "\(concurrency)"]
     let text = lines(5) + "{\"key\":\"bad\",\"value\":{\"a\":1,\"a\":2}}\n" + lines(50)
@@ -142,7 +150,9 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("50\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func anAcknowledgementWithoutAReaderIsAFailure(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an acknowledgement without a reader is a failure`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let path = try folder.write(lines(2000), to: "lines")
     let run = try await Tool.shell(
@@ -157,7 +167,7 @@ import Testing
   ///
   /// It does neither if the tool was started with the signal ignored, as a shell does for the background processes of a
   /// script.
-  @Test(arguments: [false, true]) func anInterruptionReportsCommittedEntries(isIgnored: Bool) async throws {
+  @Test(arguments: [false, true]) func `an interruption reports committed entries`(isIgnored: Bool) async throws {
     let store = StoreKind.json.url(in: folder)
     let errors = try folder.write("", to: "errors")
     let (input, output) = (Pipe(), Pipe())

@@ -11,7 +11,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test func theProgramIsBesideTheToolOrInPATH() throws {
+  @Test func `the program is beside the tool or in PATH`() throws {
     try FileManager.default.createDirectory(atPath: folder.file("bin"), withIntermediateDirectories: true)
     let program = try folder.write("#!/bin/sh\n", to: "bin/larder-inspect")
     let tool = folder.file("tool/larder")
@@ -23,14 +23,14 @@ import Testing
     #expect(InspectCommand.path(beside: nil, search: "bin:.") == nil)
   }
 
-  @Test func withoutTheProgramTheMessageSaysHowToBuildIt() async throws {
+  @Test func `without the program the message says how to build it`() async throws {
     let run = try await Tool.shell(
       "cp \(Tool.path) \"$1/larder-copy\"; PATH=/nowhere \"$1/larder-copy\" inspect json:users.json", folder.path)
     #expect(
       run.failed(66, "larder-inspect is neither beside larder nor in a folder of PATH. Build it with `make inspect`"))
   }
 
-  @Test func argumentsAreChecked() async throws {
+  @Test func `arguments are checked`() async throws {
     #expect(try await Tool.larder("inspect").failed(64, "Missing expected argument"))
     #expect(try await Tool.larder("inspect", "json:\(folder.file("none.json"))").failed(66, "none.json"))
     for address in ["0.0.0.0", "::", "192.168.1.1", "example.com", "127.0.0.1.example.com"] {
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// Starts the program, and asks it for pages as a browser does.
-  @Test(arguments: [false, true]) func aStoreIsShown(isWritable: Bool) async throws {
+  @Test(arguments: [false, true]) func `a store is shown`(isWritable: Bool) async throws {
     let script = """
       set -e; cd "$1"
       larder set json:users.json ada '{"name":"Ada"}'

@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, [1, 8])
-  func acknowledgedEntriesSurviveSIGKILL(kind: StoreKind, concurrency: Int) async throws {
+  func `acknowledged entries survive SIGKILL`(kind: StoreKind, concurrency: Int) async throws {
     let path = folder.file(kind.fileName())
     let store = kind.url(in: folder)
     let seed = SeededGenerator.seedOfProcess

@@ -19,7 +19,7 @@ import Testing
 
   // MARK: Locations
 
-  @Test func theDefaultNameIsDefault() async throws {
+  @Test func `the default name is default`() async throws {
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     #expect(try await Tool.larder("set", "\(store)#other", "k", "2") == .done())
     #expect(try await Tool.larder("get", "\(store)#default", "k") == .done("1\n"))
@@ -33,7 +33,7 @@ import Testing
     #expect(try FileManager.default.contentsOfDirectory(atPath: path).sorted() == ["data.mdb", "lock.mdb"])
   }
 
-  @Test func theLastNumberSignCounts() async throws {
+  @Test func `the last number sign counts`() async throws {
     let odd = "lmdb:\(folder.file("a b%20:é?#1"))"
     #expect(try await Tool.larder("set", "\(odd)#n", "k", "1") == .done())
     #expect(try folder.names() == ["a b%20:é?#1"])
@@ -43,7 +43,7 @@ import Testing
   }
 
   /// A path with a number sign is never mistaken for the path of another environment.
-  @Test func anAmbiguousNumberSignIsRefused() async throws {
+  @Test func `an ambiguous number sign is refused`() async throws {
     #expect(try await Tool.larder("set", "\(store)#7", "k", "1") == .done())
     #expect(try await Tool.larder("set", "\(store)#7#default", "k", "2") == .done())
     // Now there is both a store 7 and a folder whose name ends with #7.
@@ -70,7 +70,7 @@ import Testing
     #expect(try await Tool.larder("stores", store) == .done("\(store)#7\n\(store)#a/b\n"))
   }
 
-  @Test func oneFolderIsMadeAndNoneAboveIt() async throws {
+  @Test func `one folder is made and none above it`() async throws {
     #expect(
       try await Tool.larder("set", "lmdb:\(folder.file("none/store"))", "k", "1")
         .failed(66, "none creates its parent folder"))
@@ -79,7 +79,7 @@ import Testing
 
   // MARK: Damage
 
-  @Test func aDamagedPageCostsItsEntriesOnly() async throws {
+  @Test func `a damaged page costs its entries only`() async throws {
     #expect(try await Tool.larder("import", store, input: lines("k", 0..<3000)).status == 0)
     // Without pages of earlier transactions.
     let copy = folder.file("copy")
@@ -108,7 +108,7 @@ import Testing
   }
 
   /// Which of the copies of a branch page is in use is not known here, so all are destroyed.
-  @Test func entriesBelowADestroyedPageAreCopied() async throws {
+  @Test func `entries below a destroyed page are copied`() async throws {
     for _ in 0..<2 {
       #expect(try await Tool.larder("import", store, "--batch", "500", input: lines("k", 0..<3000)).status == 0)
     }
@@ -144,7 +144,7 @@ import Testing
     #expect(all.output.contains("\"isPossiblyOlder\":true}\n"))
   }
 
-  @Test func theStateBeforeTheLatestTransactionIsCopiedOnRequest() async throws {
+  @Test func `the state before the latest transaction is copied on request`() async throws {
     #expect(try await Tool.larder("import", store, input: lines("k", 0..<300)).status == 0)
     #expect(try await Tool.larder("set", store, "latest", "1") == .done())
     let url = URL(filePath: "\(path)/data.mdb")
@@ -173,7 +173,7 @@ import Testing
 
   // MARK: Migration
 
-  @Test func anEnvironmentIsMigratedAsAWhole() async throws {
+  @Test func `an environment is migrated as a whole`() async throws {
     #expect(try await Tool.larder("import", store, input: lines("k", 0..<50)).status == 0)
     #expect(try await Tool.larder("set", "\(store)#other", "k", "2", "--codec", "json").status == 0)
     let new = "lmdb:\(folder.file("new"))"
@@ -191,7 +191,7 @@ import Testing
 
   // MARK: Figures
 
-  @Test func statShowsTheFiguresOfTheEnvironment() async throws {
+  @Test func `stat shows the figures of the environment`() async throws {
     #expect(try await Tool.larder("import", store, input: lines("", 0..<3)).status == 0)
     let table = try await Tool.larder("stat", store)
     #expect(table.status == 0)
@@ -220,13 +220,13 @@ import Testing
     #expect(object["bytesOnDisk"] as? NSNumber == attributes[.size] as? NSNumber)
   }
 
-  @Test func compactSuggestsABackup() async throws {
+  @Test func `compact suggests a backup`() async throws {
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     #expect(try await Tool.larder("compact", store).failed(64, "make a compacting backup"))
     #expect(try await Tool.larder("get", store, "k") == .done("1\n"))
   }
 
-  @Test func entriesAreCopiedBetweenKindsAndWithinAnEnvironment() async throws {
+  @Test func `entries are copied between kinds and within an environment`() async throws {
     let text = lines("", 0..<2500)
     #expect(try await Tool.larder("import", "json:\(folder.file("a.json"))", input: text).status == 0)
     #expect(try await Tool.larder("copy", "json:\(folder.file("a.json"))", store).status == 0)
@@ -242,7 +242,7 @@ import Testing
   private static let entryCount = 3_000
   private static let batchSize = 30
 
-  @Test func concurrentImportsSucceedAndReadersSeeWholeBatches() async throws {
+  @Test func `concurrent imports succeed and readers see whole batches`() async throws {
     #expect(try await Tool.larder("set", store, "first", "0") == .done())
     let texts = [lines("a", 0..<LMDBTests.entryCount), lines("b", 0..<LMDBTests.entryCount)]
     async let a: Void = importBatches(texts[0])
@@ -280,7 +280,7 @@ import Testing
     }
   }
 
-  @Test func aBackupDuringAnImportIsOneSnapshot() async throws {
+  @Test func `a backup during an import is one snapshot`() async throws {
     #expect(try await Tool.larder("import", store).status == 0)
     async let growth: Void = importBatches(lines("a", 0..<LMDBTests.entryCount))
     for number in 0..<6 {
@@ -295,7 +295,7 @@ import Testing
     try await growth
   }
 
-  @Test func theStoresOfAnEnvironmentAreListed() async throws {
+  @Test func `the stores of an environment are listed`() async throws {
     let environment = "lmdb:\(folder.file("shop"))"
     for name in ["orders", "customers"] {
       #expect(try await Tool.larder("set", "\(environment)#\(name)", "k", "1") == .done())

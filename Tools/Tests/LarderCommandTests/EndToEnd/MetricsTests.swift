@@ -28,7 +28,7 @@ import Testing
     ("restore", ["restored.json"], ["backup 1"]),
   ]
 
-  @Test func everyVerbIsTested() {
+  @Test func `every verb is tested`() {
     // `QueueTests` tests the verbs of queues, `LMDBTests` and `WatchTests` those of LMDB, and `EncryptionTests` those of keys.
     // `aDifferenceReportsBothStores` tests `diff`, which succeeds only for equal stores. `EditTests` tests `edit`,
     // `InspectTests` `inspect`, `StackTests` `stack`, which opens nothing, and `HTTPTests` the verbs of HTTP caches.
@@ -59,7 +59,7 @@ import Testing
     #expect(!plain.errors.contains("json:s.json"))
   }
 
-  @Test func aCopyReportsBothStores() async throws {
+  @Test func `a copy reports both stores`() async throws {
     let (source, destination) = (StoreKind.json.url("a", in: folder), StoreKind.lmdb.url("b", in: folder))
     #expect(try await Tool.larder("set", source, "k", "1") == .done())
     let run = try await Tool.larder("copy", source, destination, "--metrics")
@@ -80,7 +80,7 @@ import Testing
     #expect(rows.filter { $0 == "open 1" }.count == 2)
   }
 
-  @Test func aVerbThatFailsReportsToo() async throws {
+  @Test func `a verb that fails reports too`() async throws {
     let store = StoreKind.lmdb.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "1") == .done())
     let run = try await Tool.larder("compact", store, "--metrics")

@@ -30,7 +30,7 @@ import Testing
       """, folder.path)
   }
 
-  @Test func otherProgramsReadAndWriteTheTables() async throws {
+  @Test func `other programs read and write the tables`() async throws {
     let run = try await withServer(
       """
       cd "$1"
@@ -76,7 +76,7 @@ import Testing
     #expect(errors[2].contains("PGPASSWORD") && !run.errors.contains("secret"))
   }
 
-  @Test func aTableOfAnotherProgramNeedsACodec() async throws {
+  @Test func `a table of another program needs a codec`() async throws {
     let run = try await withServer(
       """
       psql -qAtc "CREATE TABLE texts(key bytea PRIMARY KEY, value json); INSERT INTO texts VALUES('a', '{}')"
@@ -110,7 +110,7 @@ import Testing
     #expect(errors.allSatisfy { $0.contains("records no codec") && $0.contains("--codec raw") })
   }
 
-  @Test func aQueueIsProcessed() async throws {
+  @Test func `a queue is processed`() async throws {
     let run = try await withServer(
       """
       larder queue enqueue postgres-queue:jobs '{"to":"ada"}' --id 1

@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func everyVerbWorks(kind: StoreKind) async throws {
+  func `every verb works`(kind: StoreKind) async throws {
     for id in ["a", "b"] { try await enqueue(id, "--group", "g", kind: kind) }
     try await enqueue("c", "--priority", "5", kind: kind)
     try await enqueue("d", "--delay", "1h", kind: kind)
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func aPausedQueue(kind: StoreKind) async throws {
+  func `a paused queue`(kind: StoreKind) async throws {
     try await enqueue("a", kind: kind)
     #expect(try await larder("pause", "--metrics", kind: kind).errors.contains(/pause +1/))
     #expect(try await larder("pause", kind: kind) == .done("{\"paused\":true}\n"))
@@ -83,7 +83,7 @@ import Testing
     #expect(try await receive(kind: kind).map(\.key) == ["a", "b"])
   }
 
-  @Test func aProgramSharesTheQueue() async throws {
+  @Test func `a program shares the queue`() async throws {
     try await enqueue("a")
     let store = try await LMDBStore(path: folder.file(StoreKind.lmdb.fileName("queues")), codec: .raw)
     let queue = try await store.queue(of: String.self, prefix: "jobs/", codec: .json())
@@ -94,7 +94,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func theCodecOfTheItemsIsChosen() async throws {
+  @Test func `the codec of the items is chosen`() async throws {
     let text = #"{"n":1,"b":{"$base64":"AQID"}}"#
     #expect(
       try await Tool.larder("queue", "enqueue", url(), text, "--prefix", "c/", "--codec", "cbor", "--id", "a").status
@@ -109,7 +109,7 @@ import Testing
     #expect(try await larder("stat", "--codec", "yaml").failed(64, "yaml"))
   }
 
-  @Test func aQueueOfValuesWithVersionsNeedsNoOption() async throws {
+  @Test func `a queue of values with versions needs no option`() async throws {
     let store = try await LMDBStore(path: folder.file(StoreKind.lmdb.fileName("queues")), codec: .raw)
     let queue = try await store.queue(of: String.self, prefix: "v/", codec: .json().versioned(2))
     try await queue.enqueue("Ada", id: "a")
@@ -118,7 +118,7 @@ import Testing
     #expect(received.output.hasPrefix(#"{"key":"a","value":{"$version":2,"$value":"Ada"},"#), "\(received)")
   }
 
-  @Test func manyProcessesShareTheItems() async throws {
+  @Test func `many processes share the items`() async throws {
     let line = """
       for i in 1 2 3; do
         larder queue enqueue "$1" --prefix q/ "[$2,$i]" --id "$2-$i" > /dev/null || exit 1
@@ -137,7 +137,7 @@ import Testing
 
   // MARK: Refusals
 
-  @Test func aQueueMustBeNamedExactly() async throws {
+  @Test func `a queue must be named exactly`() async throws {
     #expect(try await larder("receive").failed(66, "queue enqueue and queue move create a store"))
     try await enqueue("a")
     #expect(try await Tool.larder("queue", "stat", url()).failed(64, "is not a queue"))
@@ -159,7 +159,7 @@ import Testing
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])
-  func aStoreOfOtherValuesIsRefused(kind: StoreKind) async throws {
+  func `a store of other values is refused`(kind: StoreKind) async throws {
     #expect(try await Tool.larder("set", url(kind), "k", "1") == .done())
     for verb in [["receive"], ["enqueue", "1"]] {
       let run = try await ToolRun.run(
@@ -171,7 +171,7 @@ import Testing
 
   // MARK: Dead letters
 
-  @Test func onlyOldDeadLettersExpire() async throws {
+  @Test func `only old dead letters expire`() async throws {
     let start = Date(timeIntervalSince1970: 1_800_000_000)
     let now = Locked(start)
     let queue = try await StoreQueue(

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: [Durability.File.synced, .buffered])
-  func noItemIsLostOrReturnsAfterSIGKILL(durability: Durability.File) async throws {
+  func `no item is lost or returns after SIGKILL`(durability: Durability.File) async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

@@ -54,7 +54,7 @@ import Testing
     return try run.output.split(separator: "\n").map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
   }
 
-  @Test func itemsMoveInOrderBetweenKindsOfQueues() async throws {
+  @Test func `items move in order between kinds of queues`() async throws {
     try await enqueue(["1", "2", "3"], [queue])
     try await enqueue(["4"], [queue], "--delay", "1h")
     #expect(try await move(queue, other[0], "--to-prefix", "q/", "--batch", "2") == moved(3, delayed: 1))
@@ -65,7 +65,7 @@ import Testing
     #expect(lines.map(\.value) == [1, 2, 3] && lines.map(\.attempt) == [1, 1, 1])
   }
 
-  @Test func prioritiesAndGroupsMove() async throws {
+  @Test func `priorities and groups move`() async throws {
     try await enqueue(["1", "2"], other, "--group", "g")
     try await enqueue(["3"], other, "--priority", "5")
     #expect(try await move(other[0], other[0], "--from-prefix", "q/", "--to-prefix", "r/") == moved(3))
@@ -73,7 +73,7 @@ import Testing
     #expect(try await receive([other[0], "--prefix", "r/"]).map(\.value) == [3, 1])
   }
 
-  @Test func aRefusedItemStaysWithItsAttempts() async throws {
+  @Test func `a refused item stays with its attempts`() async throws {
     try await enqueue(["1"], other, "--priority", "5")
     #expect(try await move(other[0], queue, "--from-prefix", "q/").status == 64)
     let memory = try await move(other[0], "memory:", "--from-prefix", "q/", "--to-prefix", "q/")
@@ -81,7 +81,7 @@ import Testing
     #expect(try await receive(other).map(\.attempt) == [1])
   }
 
-  @Test func generatedKeysOfTwoQueuesAreDifferentItems() async throws {
+  @Test func `generated keys of two queues are different items`() async throws {
     let second = "queue:\(folder.file("second"))"
     try await enqueue(["1"], [queue])
     try await enqueue(["2"], [second])
@@ -92,7 +92,7 @@ import Testing
     #expect(try await receive(["queue:\(folder.file("destination"))"]).map(\.value) == [3, 1, 2])
   }
 
-  @Test func anItemWithTheSameKeyIsComparedWithTheOther() async throws {
+  @Test func `an item with the same key is compared with the other`() async throws {
     try await enqueue(["1"], [queue], "--id", "same")
     try await enqueue(["1"], other, "--id", "same")
     #expect(try await move(queue, other[0], "--to-prefix", "q/") == moved(0, duplicates: 1))
@@ -106,7 +106,7 @@ import Testing
     #expect(try await receive(other).map(\.value) == [1, 2, 4])
   }
 
-  @Test func anItemThatIsMovedBackIsNotLost() async throws {
+  @Test func `an item that is moved back is not lost`() async throws {
     try await enqueue(["1"], [queue], "--id", "a")
     try await enqueue(["2"], [queue])
     #expect(try await move(queue, other[0], "--to-prefix", "q/") == moved(2))
@@ -117,7 +117,7 @@ import Testing
     #expect(try await receive(other).map(\.value) == [1])
   }
 
-  @Test func aQueueIsNotMovedToItself() async throws {
+  @Test func `a queue is not moved to itself`() async throws {
     try await enqueue(["1"], [queue])
     try await enqueue(["1"], other)
     #expect(try await move(queue, queue).failed(64, "to itself"))
@@ -131,7 +131,7 @@ import Testing
     #expect(try await move(queue, other[0], "--to-prefix", "").failed(64, "--to-prefix is empty"))
   }
 
-  @Test func noItemIsLostIfTheMoveIsKilled() async throws {
+  @Test func `no item is lost if the move is killed`() async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

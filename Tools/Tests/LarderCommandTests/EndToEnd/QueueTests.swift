@@ -51,7 +51,7 @@ import Testing
 
   // MARK: Receiving and acknowledging
 
-  @Test func anItemIsReceivedUnchanged() async throws {
+  @Test func `an item is received unchanged`() async throws {
     let json = #"{"b":1.50,"a":[1e999,123456789012345678901234567890.10,"\u00e9",-0.0,{}],"b ":null}"#
     #expect(
       try await larder("enqueue", json) == .done("{\"key\":\"0000000000000001\",\"isDuplicate\":false}\n"))
@@ -67,7 +67,7 @@ import Testing
     #expect(try await larder("stat") == .done("\(stat)\n"))
   }
 
-  @Test func itemsAreReceivedInTheOrderOfArrivalUpToTheMaximum() async throws {
+  @Test func `items are received in the order of arrival up to the maximum`() async throws {
     try await enqueue("c", "a", "b", "d")
     let first = try await receive("--max", "3")
     #expect(first.map(\.key) == ["c", "a", "b"] && first.map(\.attempt) == [1, 1, 1])
@@ -77,14 +77,14 @@ import Testing
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":0,"leased":4,"dead":0,"oldestAge":"#))
   }
 
-  @Test func aValueCanComeFromStandardInput() async throws {
+  @Test func `a value can come from standard input`() async throws {
     #expect(try await larder("enqueue", "-", "--id", "k", input: " [1,\n2]\n").status == 0)
     #expect(try await larder("receive").output.hasPrefix(#"{"key":"k","value":[1,2],"attempt":1,"#))
     #expect(try await larder("enqueue", "-", input: "[").failed(65, "standard input is not JSON"))
     #expect(try await larder("enqueue", "text").failed(64, "Text needs quotes"))
   }
 
-  @Test func anIdIsEnqueuedOnceEvenAfterTheAcknowledgement() async throws {
+  @Test func `an id is enqueued once even after the acknowledgement`() async throws {
     try await enqueue("a")
     let duplicate = ToolRun.done("{\"key\":\"a\",\"isDuplicate\":true}\n")
     #expect(try await larder("enqueue", "2", "--id", "a") == duplicate)
@@ -98,7 +98,7 @@ import Testing
         == .done("{\"keyBytes\":\"80c0\",\"isDuplicate\":false}\n"))
   }
 
-  @Test func aDelayedItemIsNotReceived() async throws {
+  @Test func `a delayed item is not received`() async throws {
     #expect(try await larder("enqueue", "1", "--delay", "1h").status == 0)
     #expect(try await larder("receive") == .done())
     #expect(try await larder("stat").output.hasPrefix(#"{"waiting":0,"delayed":1,"leased":0,"dead":0,"oldestAge":"#))
@@ -111,7 +111,7 @@ import Testing
 
   // MARK: Receipts
 
-  @Test func aStaleReceiptIsReportedAndTheOthersAreProcessed() async throws {
+  @Test func `a stale receipt is reported and the others are processed`() async throws {
     try await enqueue("a", "b")
     let first = try await receive("--max", "2")
     // A write makes the receipt of a leased item stale.
@@ -129,7 +129,7 @@ import Testing
     #expect(try await Tool.larder("count", queue) == .done("0\n"))
   }
 
-  @Test func theExitCodeReportsStaleReceiptsWithoutAReader() async throws {
+  @Test func `the exit code reports stale receipts without a reader`() async throws {
     try await enqueue("a")
     // The reader closes its end before the tool starts.
     let line = """
@@ -143,7 +143,7 @@ import Testing
       run.output.isEmpty && run.errors.hasPrefix("larder: the receipt is stale") && run.errors.hasSuffix("status 3\n"))
   }
 
-  @Test func anInvalidReceiptIsAUsageError() async throws {
+  @Test func `an invalid receipt is a usage error`() async throws {
     try await enqueue("a")
     for text in ["x", "1-1", "1-1-1-1", "+1-1-1", ""] {
       #expect(try await larder("acknowledge", text).failed(64, "invalid receipt"))
@@ -156,7 +156,7 @@ import Testing
 
   // MARK: Dead letters
 
-  @Test func deadLettersAreShownRequeuedAndPurged() async throws {
+  @Test func `dead letters are shown requeued and purged`() async throws {
     try await enqueue("a", "b", "c")
     for attempt in 1...5 {
       for line in try await receive("--max", "3") {
@@ -203,7 +203,7 @@ import Testing
     #expect(try await larder("dead list") == .done())
   }
 
-  @Test func anUndecodableItemBlocksNoOther() async throws {
+  @Test func `an undecodable item blocks no other`() async throws {
     let bytes = try await QueueStore<[UInt8]>(
       path: folder.file("queue"), codec: RawJSON(),
       configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))
@@ -221,7 +221,7 @@ import Testing
     #expect(dead.contains(#""message":"#))
   }
 
-  @Test func everyVerbReportsDamageAndServesTheOtherItems() async throws {
+  @Test func `every verb reports damage and serves the other items`() async throws {
     try await enqueue("a", "b", "c")
     let segment = folder.file("queue/segment-00000001")
     var bytes = try Data(contentsOf: URL(fileURLWithPath: segment))
@@ -241,7 +241,7 @@ import Testing
     #expect(!(try await larder("stat").errors.isEmpty))
   }
 
-  @Test func expiredItemsAreReceivedUntilTheyArePurged() async throws {
+  @Test func `expired items are received until they are purged`() async throws {
     #expect(try await Tool.larder("set", queue, "a", "1", "--ttl", "1ms") == .done())
     #expect(try await Tool.larder("list", queue) == .done())
     #expect(try await receive().map(\.key) == ["a"])
@@ -251,7 +251,7 @@ import Testing
 
   // MARK: The lock
 
-  @Test func eachVerbWaitsForTheLock() async throws {
+  @Test func `each verb waits for the lock`() async throws {
     try await enqueue("a")
     let holder = try await QueueStore<[UInt8]>(path: folder.file("queue"), codec: RawJSON())
     #expect(try await larder("stat", "--wait", "0s").failed(75, "is open in another process"))
@@ -263,7 +263,7 @@ import Testing
     #expect(try await stat.status == 0)
   }
 
-  @Test func manyProcessesShareTheItems() async throws {
+  @Test func `many processes share the items`() async throws {
     let line = """
       for i in 1 2 3 4 5; do
         larder queue enqueue "$1" "[$2,$i]" --id "$2-$i" --wait 5m > /dev/null || exit 1
@@ -281,7 +281,7 @@ import Testing
 
   // MARK: Missing queues
 
-  @Test func onlyEnqueueCreatesAQueue() async throws {
+  @Test func `only enqueue creates a queue`() async throws {
     for verb in ["receive", "dead list", "dead purge", "stat", "watch"] {
       #expect(try await larder(verb).failed(66, "queue enqueue and queue move create a store"))
     }
@@ -296,7 +296,7 @@ import Testing
 
   // MARK: The other verbs
 
-  @Test func otherVerbsUseAQueueAsAStore() async throws {
+  @Test func `other verbs use a queue as a store`() async throws {
     let lines = ["a", "b", "c"].map { "{\"key\":\"\($0)\",\"value\":[\"\($0)\",1.50]}\n" }.joined()
     #expect(try await Tool.larder("import", queue, input: lines).status == 0)
     #expect(try await receive().map(\.key) == ["a"])
@@ -320,7 +320,7 @@ import Testing
     #expect(try await Tool.larder("count", queue) == .done("0\n"))
   }
 
-  @Test func aQueueOfAProgramIsOpenedWithItsCodec() async throws {
+  @Test func `a queue of a program is opened with its codec`() async throws {
     let program = try await QueueStore<[String: Int]>(path: folder.file("queue"))
     try await program.enqueue(["n": 7], id: "a")
     try await program.close()
@@ -333,7 +333,7 @@ import Testing
   }
 
   @Test(arguments: ["pause", "resume"])
-  func aQueueOfOneProgramCannotBePaused(_ verb: String) async throws {
+  func `a queue of one program cannot be paused`(_ verb: String) async throws {
     try await enqueue("a")
     #expect(try await larder(verb).failed(64, "cannot be paused"))
   }
@@ -349,7 +349,7 @@ import Testing
     ("dead purge", [], "purgeDeadLetters"), ("stat", [], "statistics"), ("watch", ["--count", "1"], "statistics"),
   ]
 
-  @Test func everyVerbOfTheGroupReportsItsOperation() async throws {
+  @Test func `every verb of the group reports its operation`() async throws {
     // `move` has two queues, and a queue of its own cannot be paused. `QueueMoveTests` and `QueueInStoreTests` test these.
     let verbs = LarderCommand.leaves(of: ["queue"]).map { $0.dropFirst().joined(separator: " ") }
     #expect(Self.verbs.map(\.verb) == verbs.filter { !["move", "pause", "resume"].contains($0) })

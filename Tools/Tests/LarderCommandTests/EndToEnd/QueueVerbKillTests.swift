@@ -51,7 +51,7 @@ import Testing
     )
   }
 
-  @Test func noItemIsLostOrReturns() async throws {
+  @Test func `no item is lost or returns`() async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

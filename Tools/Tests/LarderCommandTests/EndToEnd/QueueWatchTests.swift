@@ -14,7 +14,7 @@ import Testing
     queue = "queue:\(folder.file("queue"))"
   }
 
-  @Test func ratesAreChangesPerSecond() {
+  @Test func `rates are changes per second`() {
     let first = QueueLook(
       statistics: QueueStatistics(counts: QueueCounts(waiting: 10, delayed: 1, leased: 0, dead: 2)), time: .seconds(1))
     let second = QueueLook(
@@ -34,7 +34,7 @@ import Testing
     #expect(first.text(nil) == "waiting 10  delayed 1  leased 0  dead 2")
   }
 
-  @Test func otherProgramsUseTheQueueBetweenTwoLooks() async throws {
+  @Test func `other programs use the queue between two looks`() async throws {
     #expect(try await Tool.larder("queue", "enqueue", queue, "1").status == 0)
     // The watch looks again only after the second item is enqueued.
     let line = """
@@ -46,7 +46,7 @@ import Testing
     #expect(try await Tool.shell(line, queue) == .done())
   }
 
-  @Test func aQueueThatAProgramKeepsOpenIsNotCounted() async throws {
+  @Test func `a queue that a program keeps open is not counted`() async throws {
     #expect(try await Tool.larder("queue", "enqueue", queue, "1").status == 0)
     let holder = try await QueueStore<[UInt8]>(path: folder.file("queue"), codec: RawJSON())
     let run = try await Tool.larder("queue", "watch", queue, "--wait", "0s")

@@ -13,7 +13,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test(arguments: StoreKind.allCases) func rawTextHasNoQuotes(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `raw text has no quotes`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "say \"hi\" 🦦\n", "--raw") == .done())
     #expect(try await Tool.larder("get", store, "k") == .done(#""say \"hi\" 🦦\n""# + "\n"))
@@ -22,7 +22,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "n", "--raw") == .done("[1]"))
   }
 
-  @Test func rawBytesRoundTrip() async throws {
+  @Test func `raw bytes round trip`() async throws {
     let store = "lmdb:\(folder.file("raw"))"
     let program = try await Stores.registry.open(store, codec: .raw)
     try await program.close()
@@ -33,7 +33,7 @@ import Testing
     #expect(try await Tool.shell(#"printf '\377' | larder set "$1" k - --raw"#, text).failed(65, "is not UTF-8"))
   }
 
-  @Test func rawByteStringsOfCBORRoundTrip() async throws {
+  @Test func `raw byte strings of CBOR round trip`() async throws {
     let store = "lmdb:\(folder.file("raw"))"
     // For a new key, bytes that are not UTF-8 become a byte string.
     let line = #"printf '\377\0' | larder set "$1" new - --raw && larder get "$1" new --raw | od -An -tx1 | tr -d ' '"#

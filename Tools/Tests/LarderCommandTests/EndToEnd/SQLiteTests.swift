@@ -10,7 +10,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test func otherProgramsReadAndWriteTheTables() async throws {
+  @Test func `other programs read and write the tables`() async throws {
     let path = folder.file("shop.sqlite")
     #expect(try await Tool.larder("import", "sqlite:\(path)", input: "{\"key\":\"a\",\"value\":1}").status == 0)
     let json = folder.file("orders.json")
@@ -27,7 +27,7 @@ import Testing
     #expect(try await Tool.larder("stores", "sqlite:\(folder.file("nosuch"))").failed(66, "nosuch"))
   }
 
-  @Test func layoutIsThatOfNewTables() async throws {
+  @Test func `layout is that of new tables`() async throws {
     let (path, json) = (folder.file("shop.sqlite"), "json:\(folder.file("users.json"))")
     func isClustered(_ name: String) async throws -> ToolRun {
       let query = "SELECT sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE name = '\(name)'"
@@ -58,7 +58,7 @@ struct SQLiteFailureTests {
   }
 
   @Test(arguments: ["fdatasync", "fsync", "pwrite64", "ftruncate"])
-  func aCallThatFailsOnceLosesNothing(call: String) async throws {
+  func `a call that fails once loses nothing`(call: String) async throws {
     let seed = SeededGenerator.seedOfProcess
     print("LARDER_SEED=\(seed)")
     var generator = SeededGenerator(seed: seed)

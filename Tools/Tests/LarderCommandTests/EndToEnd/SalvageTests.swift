@@ -30,7 +30,7 @@ import Testing
     try content.write(to: url)
   }
 
-  @Test(arguments: StoreKind.allCases) func anUndamagedStoreIsCopiedCompletely(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an undamaged store is copied completely`(kind: StoreKind) async throws {
     let store = try await makeStore(kind, 2500)
     let run = try await Tool.larder("salvage", store, target)
     #expect(run.status == 0 && run.output.isEmpty)
@@ -38,7 +38,7 @@ import Testing
     #expect(try await Tool.larder("export", target) == .done((0..<2500).map(line).joined()))
   }
 
-  @Test func aDamagedLineOfADocumentIsReportedAsARange() async throws {
+  @Test func `a damaged line of a document is reported as a range`() async throws {
     let store = try await makeStore(.json, 3000)
     try damage(.json, at: "\"10700\"")
     let run = try await Tool.larder("salvage", store, target)
@@ -50,7 +50,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "10000", "--read-write").status == 65)
   }
 
-  @Test func damagedEntriesOfACompressedStoreAreNamed() async throws {
+  @Test func `damaged entries of a compressed store are named`() async throws {
     let store = StoreKind.compressed.url(in: folder)
     for number in 0..<10 {
       #expect(try await Tool.larder("set", store, "\(10_000 + number)", "\"value \(number)\"") == .done())
@@ -78,7 +78,7 @@ import Testing
     return (store, count)
   }
 
-  @Test func unknownChangesAreOneFinding() async throws {
+  @Test func `unknown changes are one finding`() async throws {
     let (store, count) = try await makeStoreWithUnknownChanges()
     let verified = try await Tool.larder("verify", store)
     #expect(verified.status == 2, "\(verified.errors)")
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func aStoreThatHasNoPossiblyOlderEntriesRefusesTheOption() async throws {
+  @Test func `a store that has no possibly older entries refuses the option`() async throws {
     let store = try await makeStore(.json, 3)
     let refused = try await Tool.larder("salvage", store, target, "--possibly-older")
     #expect(refused.failed(64, "Omit --possibly-older"), "\(refused)")
@@ -123,7 +123,7 @@ import Testing
     #expect(run == ToolRun(status: 0, output: "", errors: "copied 3 entries, everything could be read\n"))
   }
 
-  @Test func deadlinesAreCopied() async throws {
+  @Test func `deadlines are copied`() async throws {
     let store = StoreKind.json.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1", "--ttl", "1h") == .done())
     #expect(try await Tool.larder("salvage", store, target).status == 0)
@@ -131,7 +131,7 @@ import Testing
     #expect(try await Tool.larder("get", target, "a", "--slide", "--ttl", "2h") == .done("1\n"))
   }
 
-  @Test func aTargetWithEntriesAndTheSourceItselfAreRefused() async throws {
+  @Test func `a target with entries and the source itself are refused`() async throws {
     let store = try await makeStore(.json, 3)
     #expect(try await Tool.larder("salvage", store, store).failed(64, "cannot be salvaged into itself"))
     #expect(try await Tool.larder("set", target, "mine", "1") == .done())

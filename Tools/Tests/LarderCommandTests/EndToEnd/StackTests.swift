@@ -17,7 +17,7 @@ import Testing
     return path
   }
 
-  @Test(arguments: ["json", "yaml"]) func aNameStandsForAURL(_ form: String) async throws {
+  @Test(arguments: ["json", "yaml"]) func `a name stands for a URL`(_ form: String) async throws {
     let url = "json:\(folder.file("s.json"))"
     let text =
       form == "json"
@@ -35,7 +35,7 @@ import Testing
     #expect(try await Tool.larder("get", url, "people") == .done("2\n"))
   }
 
-  @Test func mistakesAreNamed() async throws {
+  @Test func `mistakes are named`() async throws {
     let config = try write(
       #"{"stores": {"people": {"url": "json:s.json", "cachd": true}, "others": {"url": "what:"}}}"#, to: "app.json")
     for (arguments, text) in [
@@ -51,7 +51,7 @@ import Testing
     }
   }
 
-  @Test func withoutANameAllIsListed() async throws {
+  @Test func `without a name all is listed`() async throws {
     let run = try await Tool.larder("stack")
     #expect(run.status == 0)
     for text in ["sqlite:", "cached.entries: the most entries in memory; required", "queue.prefix", "encrypted.ring"] {

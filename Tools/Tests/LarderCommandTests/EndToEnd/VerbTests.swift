@@ -19,7 +19,7 @@ import Testing
 
   // MARK: Single keys
 
-  @Test(arguments: StoreKind.allCases) func getPrintsTheValueThatWasSet(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `get prints the value that was set`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "ada", #"{"name": "Ada"}"#) == .done())
     #expect(try await Tool.larder("get", store, "ada") == .done("{\"name\":\"Ada\"}\n"))
@@ -27,7 +27,9 @@ import Testing
     #expect(try await Tool.larder("get", store, "ada") == .done("[1,2]\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aMissingKeyExitsWith1AndPrintsNothing(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a missing key exits with 1 and prints nothing`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     try await set("a", in: store)
     #expect(try await Tool.larder("get", store, "b") == ToolRun(status: 1, output: "", errors: ""))
@@ -40,7 +42,7 @@ import Testing
       #""\u0000🦦""#, #"{"b":1,"a":{"a":[[],{}]},"b ":2}"#, "\"\(String(repeating: "x", count: 100_000))\"",
       "\(String(repeating: "[", count: 500))\(String(repeating: "]", count: 500))",
     ])
-  func valuesPassThroughUnchanged(kind: StoreKind, json: String) async throws {
+  func `values pass through unchanged`(kind: StoreKind, json: String) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "--", json) == .done())
     #expect(try await Tool.larder("get", store, "k") == .done("\(json)\n"))
@@ -56,7 +58,7 @@ import Testing
     ("1e308", "1e+308"), ("1.0", "1.0"), ("1E5", "100000.0"), ("0.1e1", "1.0"),
     ("123456789012345678901234567890.10", "1.2345678901234568e+29"), (#""\ud83e\udda6""#, #""🦦""#),
   ])
-  func notationIsKeptInJSONOnly(json: String, meaning: String) async throws {
+  func `notation is kept in JSON only`(json: String, meaning: String) async throws {
     for (kind, shown) in [(StoreKind.json, json), (.lmdb, meaning)] {
       let store = kind.url(in: folder)
       #expect(try await Tool.larder("set", store, "k", json) == .done())
@@ -64,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func valuesThatCBORCannotHoldAreRefused() async throws {
+  @Test func `values that CBOR cannot hold are refused`() async throws {
     let store = StoreKind.lmdb.url(in: folder)
     for json in ["1e999", "1\(String(repeating: "0", count: 40))", #"{"a":1,"a":2}"#] {
       #expect(try await Tool.larder("set", store, "k", json).failed(65, "could not be encoded"))
@@ -72,7 +74,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "k").status != 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aStringOfTwoMegabytesPassesThrough(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a string of two megabytes passes through`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     let json = "\"\(String(repeating: "é", count: 1_000_000))\""
     #expect(try await Tool.larder("set", store, "k", "-", input: json) == .done())
@@ -87,7 +89,7 @@ import Testing
     [
       "a b", "../../x", "/", "é", "e\u{301}", "🦦", "\n", "\u{1}", "key", String(repeating: "k", count: 511),
     ])
-  func anyTextIsAKey(kind: StoreKind, key: String) async throws {
+  func `any text is a key`(kind: StoreKind, key: String) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, key, "1") == .done())
     #expect(try await Tool.larder("get", store, key) == .done("1\n"))
@@ -95,7 +97,7 @@ import Testing
     #expect(try await Tool.larder("get", store, key).status == 1)
   }
 
-  @Test(arguments: StoreKind.allCases) func composedAndDecomposedKeysDiffer(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `composed and decomposed keys differ`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "\u{E9}", "1") == .done())
     #expect(try await Tool.larder("set", store, "e\u{301}", "2") == .done())
@@ -103,7 +105,9 @@ import Testing
     #expect(try await Tool.larder("get", store, "\u{E9}") == .done("1\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aKeyThatStartsWithADashNeedsTwoDashes(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a key that starts with a dash needs two dashes`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "--", "-k", "-5") == .done())
     #expect(try await Tool.larder("get", store, "--", "-k") == .done("-5\n"))
@@ -113,7 +117,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("0\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func hexadecimalKeys(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `hexadecimal keys`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     for key in ["80c0", "00", "80C1", "ff", "61"] {
       #expect(try await Tool.larder("set", store, key, "1", "--key-hex") == .done())
@@ -143,14 +147,14 @@ import Testing
 
   // MARK: Many keys
 
-  @Test(arguments: StoreKind.allCases) func removeAcceptsSeveralKeys(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `remove accepts several keys`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", "c", in: store)
     #expect(try await Tool.larder("remove", store, "a", "missing", "c") == .done())
     #expect(try await Tool.larder("list", store, "--keys") == .done("{\"key\":\"b\"}\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func clearRemovesAPrefixOrAll(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `clear removes a prefix or all`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a1", "a2", "b1", in: store)
     #expect(try await Tool.larder("clear", store, "--prefix", "a") == .done())
@@ -159,7 +163,7 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("0\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func listIsBoundedOnEverySide(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `list is bounded on every side`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b1", "b2", "b3", "c", in: store)
     func keys(_ arguments: String...) async throws -> [String] {
@@ -181,7 +185,7 @@ import Testing
   }
 
   @Test(arguments: StoreKind.allCases, [false, true])
-  func aLimitedListContinuesAtItsCursor(kind: StoreKind, isReversed: Bool) async throws {
+  func `a limited list continues at its cursor`(kind: StoreKind, isReversed: Bool) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", "c", "d", "e", in: store)
     let order = isReversed ? ["--reverse"] : []
@@ -208,7 +212,7 @@ import Testing
   }
 
   @Test(arguments: [[], ["--keys"], ["--reverse"], ["--keys", "--reverse"]], [200, 256, 257, 600])
-  func aLongListIsCompleteAcrossItsCursors(options: [String], limit: Int) async throws {
+  func `a long list is complete across its cursors`(options: [String], limit: Int) async throws {
     let store = StoreKind.lmdb.url(in: folder)
     let lines = (100..<700).map { "{\"key\":\"\($0)\",\"value\":\($0)}\n" }
     #expect(try await Tool.larder("import", store, input: lines.joined()).status == 0)
@@ -229,7 +233,7 @@ import Testing
 
   // MARK: Several keys and bounds
 
-  @Test(arguments: StoreKind.allCases) func severalKeysArePrintedAsEntries(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `several keys are printed as entries`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", in: store)
     let lines = "{\"key\":\"b\",\"value\":\"b\"}\n{\"key\":\"a\",\"value\":\"a\"}\n"
@@ -238,7 +242,7 @@ import Testing
     #expect(try await Tool.larder("get", store, "b", "a", "--raw").failed(64, "--raw prints one value"))
   }
 
-  @Test(arguments: StoreKind.allCases) func boundsApplyToCountExportAndClear(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `bounds apply to count export and clear`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b1", "b2", "c", in: store)
     #expect(try await Tool.larder("count", store, "--from", "b", "--to", "c") == .done("2\n"))
@@ -255,7 +259,7 @@ import Testing
 
   /// `script` gives the tool a terminal.
   @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script") && !isDarwin))
-  func clearAsksOnATerminal() async throws {
+  func `clear asks on a terminal`() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", in: store)
     let line = #"printf "$2" | script -qec "$3 clear $1" /dev/null"#
@@ -282,7 +286,7 @@ import Testing
   }()
 
   /// Without waiting, some verbs would find the store in use.
-  @Test func concurrentVerbsWaitForEachOther() async throws {
+  @Test func `concurrent verbs wait for each other`() async throws {
     let store = StoreKind.json.url(in: folder)
     try await withThrowingTaskGroup(of: Int32.self) { group in
       for number in 0..<6 {
@@ -301,14 +305,14 @@ import Testing
       ["get", "k"], ["list"], ["list", "--keys"], ["count"], ["export"], ["verify"], ["remove", "k"], ["clear"],
       ["stat"], ["compact"], ["copy", "memory:"], ["backup", "copy"],
     ])
-  func otherVerbsCreateNoStore(kind: StoreKind, verb: [String]) async throws {
+  func `other verbs create no store`(kind: StoreKind, verb: [String]) async throws {
     let store = kind.url(in: folder)
     let run = try await ToolRun.run(Tool.path, [verb[0], store] + verb.dropFirst())
     #expect(run.failed(66, kind.fileName()))
     #expect(try folder.names() == [])
   }
 
-  @Test func everyVerbClosesTheStore() async throws {
+  @Test func `every verb closes the store`() async throws {
     let store = StoreKind.json.url(in: folder)
     func expectAtRest(_ entries: String) throws {
       // There is no journal, because all entries are in the document.
@@ -324,7 +328,7 @@ import Testing
     try expectAtRest("\"x\":2")
   }
 
-  @Test(arguments: StoreKind.allCases) func anInvalidArgumentCreatesNoStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `an invalid argument creates no store`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "k", "{").failed(64, "the value is not JSON: line 1, column 2"))
     #expect(try await Tool.larder("set", store, "k", "-", input: "{").failed(65, "standard input is not JSON"))
@@ -336,7 +340,7 @@ import Testing
   }
 
   @Test(arguments: ["json", "compressed", "queue"])
-  func noCharacterOfThePathIsSpecial(scheme: String) async throws {
+  func `no character of the path is special`(scheme: String) async throws {
     for name in ["a#b", "a?b", "a%20b", "a b", "a b%20:é?#.json", "#", "%", "~"] {
       let url = "\(scheme):\(folder.file(name))"
       #expect(try await Tool.larder("set", url, "k", "1") == .done())
@@ -348,14 +352,14 @@ import Testing
     }
   }
 
-  @Test func anInvalidURLIsRefused() async throws {
+  @Test func `an invalid URL is refused`() async throws {
     #expect(try await Tool.larder("get", "nope:x", "k").failed(64, "unknown scheme nope:"))
     #expect(try await Tool.larder("get", "x", "k").failed(64, "json:users.json"))
     #expect(try await Tool.larder("get", "json:", "k").failed(64, "path"))
     #expect(try await Tool.larder("get", "json:\(folder.path)", "k").failed(65, folder.path))
   }
 
-  @Test func aStoreInMemoryLastsForOneRun() async throws {
+  @Test func `a store in memory lasts for one run`() async throws {
     #expect(try await Tool.larder("set", "memory:", "k", "1") == .done())
     #expect(try await Tool.larder("get", "memory:", "k").failed(66, "memory"))
     #expect(try await Tool.larder("import", "memory:", "--acknowledge").failed(64, "nothing in this store is durable"))
@@ -363,7 +367,7 @@ import Testing
 
   // MARK: Statistics and upkeep
 
-  @Test func statIsATableOrOneObject() async throws {
+  @Test func `stat is a table or one object`() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", "b", in: store)
     let size = try Data(contentsOf: URL(fileURLWithPath: folder.file("store.json"))).count
@@ -391,7 +395,7 @@ import Testing
             + "\"failedFolds\":0,\"damagedPlaces\":0}}\n"))
   }
 
-  @Test func compactKeepsEveryEntry() async throws {
+  @Test func `compact keeps every entry`() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", "b", in: store)
     #expect(try await Tool.larder("compact", store) == .done())
@@ -401,13 +405,13 @@ import Testing
 
   // MARK: Damage
 
-  @Test(arguments: StoreKind.allCases) func verifyFindsNothingInAnUndamagedStore(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `verify finds nothing in an undamaged store`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("a", "b", in: store)
     #expect(try await Tool.larder("verify", store) == ToolRun(status: 0, output: "", errors: "2 entries, no damage\n"))
   }
 
-  @Test func verifyFindsADocumentThatCannotBeOpened() async throws {
+  @Test func `verify finds a document that cannot be opened`() async throws {
     let store = StoreKind.json.url(in: folder)
     let text = #"{"larder":2,"entries":{"a":1,"b":}}"#
     let path = try folder.write(text, to: "store.json")
@@ -422,7 +426,7 @@ import Testing
     #expect(try String(contentsOfFile: path, encoding: .utf8) == text)
   }
 
-  @Test func aDocumentWithHardLinksIsRefused() async throws {
+  @Test func `a document with hard links is refused`() async throws {
     let store = StoreKind.json.url(in: folder)
     try await set("a", in: store)
     try FileManager.default.linkItem(atPath: folder.file("store.json"), toPath: folder.file("other.json"))
@@ -432,7 +436,9 @@ import Testing
     #expect(try await Tool.larder("get", store, "a").status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aFileThatIsNotAStoreIsRefusedByEveryVerb(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a file that is not a store is refused by every verb`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let path = try folder.write("[1]", to: kind.fileName())
     for arguments in [["verify"], ["get", "a"], ["set", "a", "1"], ["stat"], ["backup", folder.file("copy")]] {
@@ -445,7 +451,7 @@ import Testing
 
   // MARK: The streams
 
-  @Test(arguments: StoreKind.allCases) func outputThatCannotBeWrittenIsAFailure(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `output that cannot be written is a failure`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     try await set("k", in: store)
     // Closed streams must stay closed. Otherwise a file of the tool or its runtime would get their numbers.
@@ -462,7 +468,9 @@ import Testing
     #expect(try await Tool.larder("count", store) == .done("2\n"))
   }
 
-  @Test(arguments: StoreKind.allCases) func aReaderThatStopsEarlyEndsTheToolQuietly(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a reader that stops early ends the tool quietly`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     let lines = (0..<50_000).map { "{\"key\":\"k\($0)\",\"value\":\($0)}\n" }.joined()
     #expect(try await Tool.larder("import", store, "--batch", "50000", input: lines).status == 0)
@@ -470,7 +478,7 @@ import Testing
     #expect(run == ToolRun(status: 0, output: "{\"key\":\"k0\",\"value\":0}\n", errors: "0\n"))
   }
 
-  @Test func helpVersionAndCompletions() async throws {
+  @Test func `help version and completions`() async throws {
     #expect(try await Tool.larder("--version").output.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil)
     let help = try await Tool.larder("--help")
     #expect(help.status == 0)

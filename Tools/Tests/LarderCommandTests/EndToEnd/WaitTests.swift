@@ -61,7 +61,8 @@ import Testing
     }
   }
 
-  @Test(arguments: StoreKind.allCases) func everyVerbThatWritesEndsAtItsDeadline(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `every verb that writes ends at its deadline`(kind: StoreKind) async throws
+  {
     let store = kind.url(in: folder)
     let other = StoreKind.json.url("other", in: folder)
     let codec = try await Tool.shell(
@@ -88,7 +89,7 @@ import Testing
     #expect(try await Tool.larder("list", store) == .done("{\"key\":\"a\",\"value\":1}\n"))
   }
 
-  @Test func countingTheValuesOfAKeyWaitsAsLong() async throws {
+  @Test func `counting the values of a key waits as long`() async throws {
     let (store, ring) = (StoreKind.json.url(in: folder), "file:\(folder.file("keys.json"))")
     #expect(try await Tool.larder("set", store, "a", "1") == .done())
     let key = try await Tool.larder("keyring", "create", ring).output.trimmingCharacters(in: .newlines)
@@ -100,7 +101,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [StoreKind.lmdb, .sqlite]) func newStoresAndQueuesWaitAsLong(kind: StoreKind) async throws {
+  @Test(arguments: [StoreKind.lmdb, .sqlite]) func `new stores and queues wait as long`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1") == .done())
     let queue = ["queue", "enqueue", "\(store)#queues", "--prefix", "q/", "1"]
@@ -119,7 +120,7 @@ import Testing
     #expect(try await ToolRun.run(Tool.path, queue + ["--wait", "1m"]).status == 0)
   }
 
-  @Test(arguments: StoreKind.allCases) func aLockThatIsReleasedIsWaitedFor(kind: StoreKind) async throws {
+  @Test(arguments: StoreKind.allCases) func `a lock that is released is waited for`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1") == .done())
     let waiting = Locked<Task<ToolRun, any Error>?>(nil)
@@ -132,7 +133,7 @@ import Testing
   }
 
   /// A writer that is stopped in its transaction (a debugger, a frozen container) holds LMDB's lock.
-  @Test(arguments: [StoreKind.lmdb, .sqlite]) func aStoppedWriterEndsTheWaitToo(kind: StoreKind) async throws {
+  @Test(arguments: [StoreKind.lmdb, .sqlite]) func `a stopped writer ends the wait too`(kind: StoreKind) async throws {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1") == .done())
     // More than the writer can import before it is killed.

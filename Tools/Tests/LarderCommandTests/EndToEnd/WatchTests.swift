@@ -101,7 +101,7 @@ import Testing
 
   // MARK: Changes
 
-  @Test func eachChangeOfAnotherProcessIsALine() async throws {
+  @Test func `each change of another process is a line`() async throws {
     try await set("ada", #"{"name": "Ada"}"#)
     let watch = try Watch([store, "--initial"], folder)
     #expect(await watch.next() == #"{"key":"ada","change":"set","value":{"name":"Ada"}}"#)
@@ -121,7 +121,9 @@ import Testing
     #expect(try await watch.end(SIGTERM) == ToolRun(status: 143, output: "", errors: ""))
   }
 
-  @Test(arguments: [StoreKind.lmdb, .sqlite]) func aStoreThatIsMadeAgainEndsTheWatch(kind: StoreKind) async throws {
+  @Test(arguments: [StoreKind.lmdb, .sqlite]) func `a store that is made again ends the watch`(kind: StoreKind)
+    async throws
+  {
     let store = kind.url(in: folder)
     #expect(try await Tool.larder("set", store, "a", "1") == .done())
     let watch = try Watch([store, "--initial"], folder)
@@ -135,7 +137,7 @@ import Testing
     #expect(run.failed(75, "replaced"), "\(run)")
   }
 
-  @Test func aBatchHasALineForEachEntryInTheirOrder() async throws {
+  @Test func `a batch has a line for each entry in their order`() async throws {
     try await set("0", "0")
     let watch = try Watch([store, "--initial"], folder)
     #expect(await watch.next() == #"{"key":"0","change":"set","value":0}"#)
@@ -147,7 +149,7 @@ import Testing
     #expect(try await watch.end(SIGTERM) == ToolRun(status: 143, output: "", errors: ""))
   }
 
-  @Test func onlyTheRangeOfTheStoreIsWatched() async throws {
+  @Test func `only the range of the store is watched`() async throws {
     try await set("user:1", "1")
     try await set("admin:1", "1")
     let watch = try Watch([store, "--prefix", "user:", "--to", "user:5", "--initial"], folder)
@@ -161,7 +163,7 @@ import Testing
     #expect(try await watch.end(SIGTERM) == ToolRun(status: 143, output: "", errors: ""))
   }
 
-  @Test func theFirstEntriesAreNotPrintedByDefault() async throws {
+  @Test func `the first entries are not printed by default`() async throws {
     try await set("a", "0")
     let watch = try Watch([store], folder)
     // The watch may not have begun, so the value is set anew until a line arrives.
@@ -181,7 +183,7 @@ import Testing
     #expect(end.status == 143 && end.errors.isEmpty && !end.output.contains(#""a""#))
   }
 
-  @Test func aValueThatCannotBeDecodedIsReportedAndTheWatchContinues() async throws {
+  @Test func `a value that cannot be decoded is reported and the watch continues`() async throws {
     try await set("a", "1")
     let watch = try Watch([store, "--initial"], folder)
     #expect(await watch.next() == #"{"key":"a","change":"set","value":1}"#)
@@ -198,7 +200,7 @@ import Testing
     #expect(try await watch.end(SIGTERM) == ToolRun(status: 143, output: "", errors: ""))
   }
 
-  @Test func anEntryThatExpiresIsRemoved() async throws {
+  @Test func `an entry that Expires is removed`() async throws {
     try await set("stays", "1", "--ttl", "1h")
     let watch = try Watch([store, "--initial"], folder)
     #expect(await watch.next() == #"{"key":"stays","change":"set","value":1}"#)
@@ -214,7 +216,7 @@ import Testing
 
   // MARK: The end
 
-  @Test(arguments: [SIGINT, SIGTERM]) func aSignalEndsTheWatchWithItsExitCode(signal: Int32) async throws {
+  @Test(arguments: [SIGINT, SIGTERM]) func `a signal ends the watch with its exit code`(signal: Int32) async throws {
     try await set("a", "1")
     let watch = try Watch([store, "--initial", "--metrics"], folder)
     #expect(await watch.next() != nil)
@@ -224,7 +226,7 @@ import Testing
     #expect(end.errors.contains("close") && !end.errors.contains("larder: "))
   }
 
-  @Test func anIgnoredSignalStaysIgnored() async throws {
+  @Test func `an ignored signal stays ignored`() async throws {
     try await set("a", "1")
     let watch = try Watch([store, "--initial"], folder, after: "trap '' INT;")
     #expect(await watch.next() != nil)
@@ -234,7 +236,7 @@ import Testing
     #expect(try await watch.end(SIGTERM).status == 143)
   }
 
-  @Test func theWatchEndsWithTheReaderOfItsOutput() async throws {
+  @Test func `the watch ends with the reader of its output`() async throws {
     try await set("a", "1")
     try await set("b", "2")
     // No further change follows.
@@ -247,14 +249,14 @@ import Testing
   // MARK: Refused stores
 
   @Test(arguments: ["json:s.json", "compressed:s.gz", "queue:s"])
-  func anExclusiveStoreIsRefused(url: String) async throws {
+  func `an exclusive store is refused`(url: String) async throws {
     let arguments = url.hasPrefix("queue") ? "queue enqueue \(url) 1 > /dev/null" : "set \(url) k 1"
     let run = try await Tool.shell("cd \"$1\" && larder \(arguments) && larder watch \(url)", folder.path)
     #expect(run.failed(64, "is exclusive: no other program can change it"), "\(run)")
     #expect(run.errors.contains("such as lmdb:"))
   }
 
-  @Test func storesThatCannotBeWatchedAreRefused() async throws {
+  @Test func `stores that cannot be watched are refused`() async throws {
     #expect(try await Tool.larder("watch", "memory:").failed(66, "does not outlive its process"))
     #expect(try await Tool.larder("watch", store).failed(66, "Check the URL"))
     #expect(try folder.names() == [])

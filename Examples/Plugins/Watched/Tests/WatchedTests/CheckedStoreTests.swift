@@ -14,7 +14,7 @@ struct CheckedStoreTests {
     try await conformanceCase.run()
   }
 
-  @Test func everyWayInIsChecked() async throws {
+  @Test func `every way in is checked`() async throws {
     struct Negative: Error {}
     let store = MemoryStore<Expiring<Int>>().expiring().checked { if $0 < 0 { throw Negative() } }
     try await store.apply([.set("a", 1)])

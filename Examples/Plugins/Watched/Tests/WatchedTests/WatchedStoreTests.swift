@@ -15,7 +15,7 @@ struct WatchedStoreTests {
     try await conformanceCase.run()
   }
 
-  @Test func slowAndFailedOperationsAreReported() async throws {
+  @Test func `slow and failed operations are reported`() async throws {
     let clock = ManualClock()
     let reports = Locked<[String]>([])
     let faulty = MemoryStore<Int>().faulty()

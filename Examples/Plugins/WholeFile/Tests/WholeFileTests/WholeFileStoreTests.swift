@@ -32,7 +32,7 @@ struct WholeFileStoreTests {
 
 // snippet.testing-it
 extension WholeFileStoreTests {
-  @Test func powerLossAtEveryOperation() async throws {
+  @Test func `power loss at every operation`() async throws {
     let trial = DiskTrial("WholeFileStore") { disk in
       try await WholeFileStore<Int>(path: "/store.json", codec: .json(), fileSystem: disk)
     }
