@@ -40,6 +40,20 @@ struct StoringTests {
     #expect(try isStored([.lastModified: dateText(-1_000), .cacheControl: "public"], status: 599))
   }
 
+  @Test("A response to another method says why it isn't stored")
+  func otherMethod() throws {
+    let (rules, now) = (HTTPCacheRules(mode: .shared), Date(timeIntervalSince1970: 0))
+    let request = HTTPRequest(method: .put, scheme: "https", authority: "a.example", path: "/")
+    let decision = rules.decide(request: request, url: "https://a.example/", stored: [], now: now)
+    guard case .forward(let exchange) = decision else {
+      Issue.record("the request is not forwarded")
+      return
+    }
+    let answer = rules.decide(
+      response: HTTPResponse(status: .ok), to: exchange, requestTime: now, responseTime: now)
+    #expect(answer.status.detail == "not-stored-method")
+  }
+
   @Test("A response that nothing could reuse isn't stored")
   func useless() throws {
     #expect(try !isStored([:]))
