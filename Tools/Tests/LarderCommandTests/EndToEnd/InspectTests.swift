@@ -52,7 +52,7 @@ import Testing
     let script = """
       set -e; cd "$1"
       larder set json:users.json ada '{"name":"Ada"}'
-      larder inspect json:users.json $2 > address 2> messages & program=$!
+      "$3" inspect json:users.json $2 > address 2> messages & program=$!
       trap 'kill $program' EXIT
       for i in $(seq 600); do grep -q token address && break; sleep 0.1; done
       address=$(cat address); base=${address%%\\?*}
@@ -71,7 +71,7 @@ import Testing
       kill $program; wait $program || true; trap - EXIT
       larder count json:users.json
       """
-    let run = try await Tool.shell(script, folder.path, isWritable ? "--write" : "")
+    let run = try await Tool.shell(script, folder.path, isWritable ? "--write" : "", Tool.path)
     let change = isWritable ? "303" : "403"
     #expect(run.output == "401 303 401 200 1\n421 200 403 \(change) \(isWritable ? 0 : 1)\n", "\(run.errors)")
   }
