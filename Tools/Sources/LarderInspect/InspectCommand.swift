@@ -53,8 +53,13 @@ struct InspectCommand: AsyncParsableCommand {
     LoggingSystem.bootstrap { StreamLogHandler.standardError(label: $0) }
     do {
       let arguments = try ConfiguredStacks.take(from: Array(CommandLine.arguments.dropFirst()))
-      guard var command = try parseAsRoot(arguments) as? InspectCommand else { return }
-      try await command.run()
+      // Help and the scripts of shells are commands of the argument parser.
+      var command = try parseAsRoot(arguments)
+      if var inspection = command as? InspectCommand {
+        try await inspection.run()
+      } else {
+        try command.run()
+      }
     } catch let failure as CommandFailure {
       end(failure)
     } catch let error as StoreError {

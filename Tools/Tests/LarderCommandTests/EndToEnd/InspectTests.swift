@@ -11,7 +11,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test func `the program is beside the tool or in PATH`() throws {
+  @Test func theProgramIsBesideTheToolOrInPATH() throws {
     try FileManager.default.createDirectory(atPath: folder.file("bin"), withIntermediateDirectories: true)
     let program = try folder.write("#!/bin/sh\n", to: "bin/larder-inspect")
     let tool = folder.file("tool/larder")
@@ -23,31 +23,36 @@ import Testing
     #expect(InspectCommand.path(beside: nil, search: "bin:.") == nil)
   }
 
-  @Test func `without the program the message says how to build it`() async throws {
+  @Test func withoutTheProgramTheMessageSaysHowToBuildIt() async throws {
     let run = try await Tool.shell(
       "cp \(Tool.path) \"$1/larder-copy\"; PATH=/nowhere \"$1/larder-copy\" inspect json:users.json", folder.path)
     #expect(
       run.failed(66, "larder-inspect is neither beside larder nor in a folder of PATH. Build it with `make inspect`"))
   }
 
-  @Test func `arguments are checked`() async throws {
-    #expect(try await Tool.larder("inspect").failed(64, "Missing expected argument"))
-    #expect(try await Tool.larder("inspect", "json:\(folder.file("none.json"))").failed(66, "none.json"))
-    for address in ["0.0.0.0", "::", "192.168.1.1", "example.com", "127.0.0.1.example.com"] {
-      let run = try await Tool.larder("inspect", "json:x.json", "--address", address)
-      #expect(run.failed(64, "\(address) is not a loopback address; other machines could read the stores"))
-    }
+  @Test(
+    arguments: [
+      ([], 64, "Missing expected argument"), (["json:none.json"], 66, "none.json"),
+      (["json:a", "json:b", "--queue", "jobs/"], 64, "--queue needs exactly one store"),
+      (["json:a", "--address", "0.0.0.0"], 64, "0.0.0.0 is not a loopback address"),
+      (["json:a", "--address", "::"], 64, ":: is not a loopback address"),
+      (["json:a", "--address", "192.168.1.1"], 64, "192.168.1.1 is not a loopback address"),
+      (["json:a", "--address", "127.0.0.1.example.com"], 64, "127.0.0.1.example.com is not a loopback address"),
+    ] as [([String], Int32, String)])
+  func argumentsAreChecked(arguments: [String], status: Int32, message: String) async throws {
+    let run = try await ToolRun.run(Tool.path, ["inspect"] + arguments)
+    #expect(run.status == status)
     #expect(
-      try await Tool.larder("inspect", "json:a", "json:b", "--queue", "jobs/").failed(
-        64, "--queue needs exactly one store"))
+      run.errors.hasPrefix("larder-inspect: \(message)") || run.errors.contains(message) && status == 66, "\(run)")
+    #expect(run.output.isEmpty)
   }
 
   /// Starts the program, and asks it for pages as a browser does.
-  @Test(arguments: [false, true]) func `a store is shown`(isWritable: Bool) async throws {
+  @Test(arguments: [false, true]) func aStoreIsShown(isWritable: Bool) async throws {
     let script = """
       set -e; cd "$1"
       larder set json:users.json ada '{"name":"Ada"}'
-      larder inspect json:users.json $2 > address 2> messages & program=$!
+      "$3" inspect json:users.json $2 > address 2> messages & program=$!
       trap 'kill $program' EXIT
       for i in $(seq 600); do grep -q token address && break; sleep 0.1; done
       address=$(cat address); base=${address%%\\?*}
@@ -66,7 +71,7 @@ import Testing
       kill $program; wait $program || true; trap - EXIT
       larder count json:users.json
       """
-    let run = try await Tool.shell(script, folder.path, isWritable ? "--write" : "")
+    let run = try await Tool.shell(script, folder.path, isWritable ? "--write" : "", Tool.path)
     let change = isWritable ? "303" : "403"
     #expect(run.output == "401 303 401 200 1\n421 200 403 \(change) \(isWritable ? 0 : 1)\n", "\(run.errors)")
   }
