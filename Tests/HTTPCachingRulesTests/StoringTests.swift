@@ -41,7 +41,7 @@ struct StoringTests {
   }
 
   @Test("A response to another method says why it isn't stored")
-  func otherMethod() throws {
+  func `other method`() throws {
     let (rules, now) = (HTTPCacheRules(mode: .shared), Date(timeIntervalSince1970: 0))
     let request = HTTPRequest(method: .put, scheme: "https", authority: "a.example", path: "/")
     let decision = rules.decide(request: request, url: "https://a.example/", stored: [], now: now)

@@ -11,7 +11,7 @@ import Testing
     folder = try TemporaryFolder()
   }
 
-  @Test func theProgramIsBesideTheToolOrInPATH() throws {
+  @Test func `the program is beside the tool or in PATH`() throws {
     try FileManager.default.createDirectory(atPath: folder.file("bin"), withIntermediateDirectories: true)
     let program = try folder.write("#!/bin/sh\n", to: "bin/larder-inspect")
     let tool = folder.file("tool/larder")
@@ -23,7 +23,7 @@ import Testing
     #expect(InspectCommand.path(beside: nil, search: "bin:.") == nil)
   }
 
-  @Test func withoutTheProgramTheMessageSaysHowToBuildIt() async throws {
+  @Test func `without the program the message says how to build it`() async throws {
     let run = try await Tool.shell(
       "cp \(Tool.path) \"$1/larder-copy\"; PATH=/nowhere \"$1/larder-copy\" inspect json:users.json", folder.path)
     #expect(
@@ -39,7 +39,7 @@ import Testing
       (["json:a", "--address", "192.168.1.1"], 64, "192.168.1.1 is not a loopback address"),
       (["json:a", "--address", "127.0.0.1.example.com"], 64, "127.0.0.1.example.com is not a loopback address"),
     ] as [([String], Int32, String)])
-  func argumentsAreChecked(arguments: [String], status: Int32, message: String) async throws {
+  func `arguments are checked`(arguments: [String], status: Int32, message: String) async throws {
     let run = try await ToolRun.run(Tool.path, ["inspect"] + arguments)
     #expect(run.status == status)
     #expect(
@@ -48,7 +48,7 @@ import Testing
   }
 
   /// Starts the program, and asks it for pages as a browser does.
-  @Test(arguments: [false, true]) func aStoreIsShown(isWritable: Bool) async throws {
+  @Test(arguments: [false, true]) func `a store is shown`(isWritable: Bool) async throws {
     let script = """
       set -e; cd "$1"
       larder set json:users.json ada '{"name":"Ada"}'
