@@ -82,7 +82,8 @@ import Testing
         """)
       func open(_ name: String, newCodecName: String? = nil) async throws -> UntypedTable {
         try await UntypedTable(
-          in: setting.database, isOwned: false, name: name, createsIfMissing: true, newCodecName: newCodecName)
+          in: setting.database, isOwned: false, name: name, createsIfMissing: true, newCodecName: newCodecName,
+          reportsChanges: false)
       }
       #expect(try await open("texts").codecName == "json")
       #expect(try await open("new").codecName == "cbor")
