@@ -87,19 +87,19 @@ struct FileWriterTests {
       }
     }
     await DispatchQueueExecutor(label: "waiting").run { started.wait() }
-    let counts = Locked<[Int]>([])
+    let hasRead = Flag()
     let reading = (0..<3).map { _ in
       Task {
         let count = try await writer.run(.count) { $0.count }
-        counts.withLock { $0.append(count) }
+        hasRead.set()
+        return count
       }
     }
     for _ in 0..<100 { await Task.yield() }
-    #expect(counts.withLock(\.self).isEmpty)
+    #expect(!hasRead.isSet)
     mayEnd.signal()
     try await writing.value
-    for task in reading { try await task.value }
-    #expect(counts.withLock(\.self) == [1, 1, 1])
+    for task in reading { #expect(try await task.value == 1) }
     #expect(isInPlace.isSet)
   }
 
@@ -117,27 +117,28 @@ struct FileWriterTests {
 
   @Test func `many tasks use the file one after another`() async throws {
     let writer = try await writer()
-    let inPlace = Locked(0)
     let count = 2_000
-    try await withThrowingTaskGroup { group in
+    let inPlaceCount = try await withThrowingTaskGroup(of: Int.self) { group in
       for task in 0..<8 {
         group.addTask {
+          @Sendable func use(_ file: inout File) throws {
+            file.users += 1
+            try #require(file.users == 1)
+            file.count += 1
+            file.users -= 1
+          }
+          var inPlaceCount = 0
           for _ in 0..<count {
-            @Sendable func use(_ file: inout File) throws {
-              file.users += 1
-              try #require(file.users == 1)
-              file.count += 1
-              file.users -= 1
-            }
             let isDone: Void? =
               task.isMultiple(of: 2) ? try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply, use) }) : nil
-            if isDone == nil { try await writer.write(.apply, use) } else { inPlace.withLock { $0 += 1 } }
+            if isDone == nil { try await writer.write(.apply, use) } else { inPlaceCount += 1 }
           }
+          return inPlaceCount
         }
       }
-      try await group.waitForAll()
+      return try await group.reduce(0, +)
     }
     #expect(try await writer.run(.count) { $0.count } == 8 * count)
-    #expect(inPlace.withLock(\.self) > 0)
+    #expect(inPlaceCount > 0)
   }
 }
