@@ -24,8 +24,7 @@ struct ByteRangeTests {
     #expect(ranges(text) == nil)
   }
 
-  @Test("Too many ranges are ignored")
-  func `too many`() {
+  @Test func `Too many ranges are ignored`() {
     let text = (0...ByteRange.largestCount).map { "\($0)-\($0)" }.joined(separator: ",")
     #expect(ranges("bytes=" + text) == nil)
   }
@@ -44,8 +43,7 @@ struct ByteRangeTests {
     #expect(ranges("bytes=0-99999999999999999999")?.first?.bytes(of: 10) == 0..<10)
   }
 
-  @Test("Content-Range")
-  func `content range`() {
+  @Test func `Content-Range`() {
     func parse(_ text: String) -> ContentRange? { ContentRange(Array(text.utf8)) }
     #expect(parse("bytes 0-4/10") == ContentRange(bytes: 0..<5, length: 10))
     #expect(parse("bytes 0-4/*") == ContentRange(bytes: 0..<5, length: nil))

@@ -46,8 +46,7 @@ struct CacheControlTests {
     #expect(parse("stale-while-revalidate=x").staleWhileRevalidate == 0)
   }
 
-  @Test("no-cache and private have a list of fields or stand alone")
-  func `field lists`() {
+  @Test func `no-cache and private have a list of fields or stand alone`() {
     let control = parse("no-cache=\"Set-Cookie, A\", private=\"B\"")
     #expect(control.noCacheFields == ["set-cookie", "a"])
     #expect(control.privateFields == ["b"])

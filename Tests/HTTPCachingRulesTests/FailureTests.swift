@@ -54,8 +54,7 @@ struct FailureTests {
     #expect(try session.request(.post) { _ in nil }.status == 0)
   }
 
-  @Test("An expected error is decided on like one that was received, but refuses nothing")
-  func `expected error`() throws {
+  @Test func `An expected error is decided on like one that was received, but refuses nothing`() throws {
     for (directives, isDisconnectedAnswered, isErrorAnswered) in [
       ("max-age=1", true, false), ("max-age=1, stale-if-error=99", true, true),
       ("max-age=1, stale-if-error=98", true, false), ("max-age=1, stale-if-error=99, must-revalidate", false, false),
@@ -86,8 +85,8 @@ struct FailureTests {
     }
   }
 
-  @Test("RFC 5861, 4: stale-if-error, on either side", arguments: [500, 502, 503, 504])
-  func `stale if error`(status: Int) throws {
+  @Test(arguments: [500, 502, 503, 504])
+  func `RFC 5861, 4: stale-if-error, on either side`(status: Int) throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=99", .eTag: "\"a\""]
     #expect(try failing(fields, status: status).body == "body")
     #expect(try failing(fields, after: 101, status: status).body == "error")
@@ -99,8 +98,8 @@ struct FailureTests {
     #expect(try failing(forbidden, status: status).body == "error")
   }
 
-  @Test("Other errors are the answer", arguments: [400, 404, 501, 505])
-  func `other errors`(status: Int) throws {
+  @Test(arguments: [400, 404, 501, 505])
+  func `Other errors are the answer`(status: Int) throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1, stale-if-error=99", .eTag: "\"a\""]
     #expect(try failing(fields, status: status).body == "error")
   }

@@ -42,8 +42,7 @@ struct HTTPDateTests {
     #expect(parse("Thursday, 18-Aug-10 02:01:18 GMT", in: 2085) == parse("Thu, 18 Aug 2110 02:01:18 GMT"))
   }
 
-  @Test("A leap second is the first second of the next minute")
-  func `leap second`() {
+  @Test func `A leap second is the first second of the next minute`() {
     #expect(parse("Sat, 31 Dec 2016 23:59:60 GMT") == parse("Sun, 01 Jan 2017 00:00:00 GMT"))
   }
 
@@ -57,8 +56,7 @@ struct HTTPDateTests {
     #expect(HTTPDate(seconds: -30_772_797_023).text.contains(" 0994 "))
   }
 
-  @Test("Every date is read as it is written, and as the C library writes it")
-  func `round trip`() {
+  @Test func `Every date is read as it is written, and as the C library writes it`() {
     var random = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "HTTPDate")
     for _ in 0..<2_000 {
       let seconds = Int64.random(in: -30_000_000_000...200_000_000_000, using: &random)

@@ -18,8 +18,8 @@ struct OracleHistoryTests {
     return rounds >= 1_000 ? 500_000 : (TestDepth.isShort ? 50 : 250) * max(1, rounds)
   }
 
-  @Test("The rules agree with the oracle on random histories", arguments: [HTTPCacheMode.private, .shared])
-  func `rules agree`(mode: HTTPCacheMode) {
+  @Test(arguments: [HTTPCacheMode.private, .shared])
+  func `The rules agree with the oracle on random histories`(mode: HTTPCacheMode) {
     let seed = SeededGenerator.seedOfProcess
     var hits = 0
     for number in 0..<Self.count {

@@ -58,15 +58,12 @@ struct OracleTableTests {
   /// all others.
   private static let stride = TestDepth.isShort ? 11 : 1
 
-  @Test("The table has at least 100,000 lines")
-  func `table is large`() {
+  @Test func `The table has at least 100,000 lines`() {
     #expect(Self.lineCount >= 100_000)
   }
 
-  @Test(
-    "The rules agree with the oracle on every line",
-    arguments: [HTTPCacheMode.private, .shared], Array(directives.indices))
-  func `rules agree`(mode: HTTPCacheMode, directive: Int) throws {
+  @Test(arguments: [HTTPCacheMode.private, .shared], Array(directives.indices))
+  func `The rules agree with the oracle on every line`(mode: HTTPCacheMode, directive: Int) throws {
     var hits = 0
     let stride = Self.stride
     var line = TestDepth.start(distance: stride, of: "oracle table \(mode) \(directive)")

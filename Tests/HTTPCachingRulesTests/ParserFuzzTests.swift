@@ -129,8 +129,8 @@ struct ParserFuzzTests {
     return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
   }
 
-  @Test("The time is linear in the length", arguments: targets.indices)
-  func `linear time`(index: Int) {
+  @Test(arguments: targets.indices)
+  func `The time is linear in the length`(index: Int) {
     let target = Self.targets[index]
     for pattern in ["\"", ",", "a,", "\\", "/../", "W/\"", "0", "=", " ", "a=\"", "/"] + target.samples {
       func time(_ count: Int) -> UInt64 {

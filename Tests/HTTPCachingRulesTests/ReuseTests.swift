@@ -34,8 +34,7 @@ struct ReuseTests {
     }
   }
 
-  @Test("4.2.1: freshness that is invalid, or given twice with different values, is ignored")
-  func `invalid freshness`() throws {
+  @Test func `4.2.1: freshness that is invalid, or given twice with different values, is ignored`() throws {
     for fields in [
       [.cacheControl: "max-age=60, max-age=70", .eTag: "\"a\""], [.cacheControl: "max-age=x", .eTag: "\"a\""],
       [.expires: "0", .eTag: "\"a\""], [.expires: dateText(60), .expires: dateText(61), .eTag: "\"a\""],
@@ -61,8 +60,7 @@ struct ReuseTests {
     #expect(try !isHit([.cacheControl: "max-age=60", .age: "30"], after: 31, delay: 31))
   }
 
-  @Test("5.1: a reused response has its age")
-  func `age field`() throws {
+  @Test func `5.1: a reused response has its age`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60", .age: "5"])
     let hit = try session.request(at: 3.9)
@@ -84,8 +82,7 @@ struct ReuseTests {
     #expect(try !isHit([.cacheControl: "max-age=1, no-cache", .eTag: "\"a\""], after: 0, request))
   }
 
-  @Test("5.2.1: max-age, min-fresh, no-cache, and Pragma if there is no Cache-Control")
-  func `request directives`() throws {
+  @Test func `5.2.1: max-age, min-fresh, no-cache, and Pragma if there is no Cache-Control`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=60"]
     #expect(try isHit(fields, after: 10, [.cacheControl: "max-age=10"]))
     #expect(try !isHit(fields, after: 11, [.cacheControl: "max-age=10"]))
@@ -98,8 +95,7 @@ struct ReuseTests {
     #expect(try isHit(fields, after: 1, [.cacheControl: "no-store"]))
   }
 
-  @Test("5.2.1.7: only-if-cached is answered by 504 if nothing can be reused")
-  func `only if cached`() throws {
+  @Test func `5.2.1.7: only-if-cached is answered by 504 if nothing can be reused`() throws {
     var session = Session()
     let request: HTTPFields = [.cacheControl: "only-if-cached"]
     var result = try session.request(.get, "/", request)
@@ -124,8 +120,7 @@ struct ReuseTests {
     #expect(try !isHit(fields, after: 1, [.cacheControl: "no-cache"]))
   }
 
-  @Test("RFC 5861, 3: stale-while-revalidate serves a stale response and refreshes it behind")
-  func `stale while revalidate`() throws {
+  @Test func `RFC 5861, 3: stale-while-revalidate serves a stale response and refreshes it behind`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=1, stale-while-revalidate=10", .eTag: "\"a\""])
     let stale = try session.request(.get, "/", [.range: "bytes=0-1"], at: 5) { _ in
@@ -156,8 +151,7 @@ struct ReuseTests {
     }
   }
 
-  @Test("4.1: the most recent of the responses that match is used")
-  func `most recent`() throws {
+  @Test func `4.1: the most recent of the responses that match is used`() throws {
     var session = Session()
     try session.store(
       [.cacheControl: "max-age=600", .vary: "Color", .date: dateText(0)], body: "1", for: [.color: "1"])
@@ -167,18 +161,18 @@ struct ReuseTests {
     #expect(try session.request(.get, "/", [.color: "2"], at: 2).body == "2")
   }
 
-  @Test(
-    "4.1: selecting fields are compared in a normal form",
-    arguments: [
-      ("color", ["1, 2"], ["1", "2"], true), ("color", ["1,2"], [" 1, 2 "], true), ("color", ["1,2"], ["2,1"], false),
-      ("color", ["a"], ["A"], false), ("color", ["\"a , b\""], ["\"a,b\""], false),
-      ("accept-language", ["en, de"], ["De ,  eN"], true),
-      ("accept-encoding", ["gzip;q=0.5, br"], ["br, gzip ; q=0.5"], true),
-      ("accept", ["text/html;level=A"], ["text/html;level=a"], false), ("accept", ["Text/HTML"], ["text/html"], true),
-      ("user-agent", ["a, b"], ["a,b"], false), ("cookie", ["a=1", "b=2"], ["a=1; b=2"], true),
-      ("cookie", ["a=1; b=2"], ["b=2; a=1"], false),
-    ])
-  func `normal form`(name: String, one: [String], other: [String], isEqual: Bool) {
+  @Test(arguments: [
+    ("color", ["1, 2"], ["1", "2"], true), ("color", ["1,2"], [" 1, 2 "], true), ("color", ["1,2"], ["2,1"], false),
+    ("color", ["a"], ["A"], false), ("color", ["\"a , b\""], ["\"a,b\""], false),
+    ("accept-language", ["en, de"], ["De ,  eN"], true),
+    ("accept-encoding", ["gzip;q=0.5, br"], ["br, gzip ; q=0.5"], true),
+    ("accept", ["text/html;level=A"], ["text/html;level=a"], false), ("accept", ["Text/HTML"], ["text/html"], true),
+    ("user-agent", ["a, b"], ["a,b"], false), ("cookie", ["a=1", "b=2"], ["a=1; b=2"], true),
+    ("cookie", ["a=1; b=2"], ["b=2; a=1"], false),
+  ])
+  func `4.1: selecting fields are compared in a normal form`(
+    name: String, one: [String], other: [String], isEqual: Bool
+  ) {
     let forms = [one, other].map { lines in
       RequestValues.normalized(lines.map { Array($0.utf8) }, of: name)
     }

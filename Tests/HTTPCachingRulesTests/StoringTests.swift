@@ -16,23 +16,19 @@ struct StoringTests {
     return !session.stored().isEmpty
   }
 
-  @Test(
-    "3: any final status with explicit freshness is stored", arguments: [200, 203, 299, 302, 400, 404, 499, 500, 599])
-  func `explicit freshness`(status: Int) throws {
+  @Test(arguments: [200, 203, 299, 302, 400, 404, 499, 500, 599])
+  func `3: any final status with explicit freshness is stored`(status: Int) throws {
     #expect(try isStored([.cacheControl: "max-age=60"], status: status))
     #expect(try isStored([.expires: dateText(60)], status: status))
     #expect(try isStored([.cacheControl: "s-maxage=60"], status: status))
   }
 
-  @Test(
-    "3: a status that answers a condition, a range or an expectation isn't stored",
-    arguments: [304, 407, 412, 416, 417])
-  func `personal status`(status: Int) throws {
+  @Test(arguments: [304, 407, 412, 416, 417])
+  func `3: a status that answers a condition, a range or an expectation isn't stored`(status: Int) throws {
     #expect(try !isStored([.cacheControl: "max-age=60"], status: status))
   }
 
-  @Test("4.2.2: without explicit freshness, a status must allow heuristics, or the response be public")
-  func `heuristic status`() throws {
+  @Test func `4.2.2: without explicit freshness, a status must allow heuristics, or the response be public`() throws {
     for status in 200..<600 where ![206, 304].contains(status) {
       let isAllowed = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
       #expect(try isStored([.lastModified: dateText(-1_000)], status: status) == isAllowed, "\(status)")
@@ -40,8 +36,7 @@ struct StoringTests {
     #expect(try isStored([.lastModified: dateText(-1_000), .cacheControl: "public"], status: 599))
   }
 
-  @Test("A response to another method says why it isn't stored")
-  func `other method`() throws {
+  @Test func `A response to another method says why it isn't stored`() throws {
     let (rules, now) = (HTTPCacheRules(mode: .shared), Date(timeIntervalSince1970: 0))
     let request = HTTPRequest(method: .put, scheme: "https", authority: "a.example", path: "/")
     let decision = rules.decide(request: request, url: "https://a.example/", stored: [], now: now)
@@ -64,21 +59,21 @@ struct StoringTests {
     #expect(try isStored([.cacheControl: "max-age=0, stale-if-error=60"]))
   }
 
-  @Test("5.2.1.5, 5.2.2.5: no-store on either side")
-  func `no store`() throws {
+  @Test func `5.2.1.5, 5.2.2.5: no-store on either side`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60, no-store"]))
     #expect(try !isStored([.cacheControl: "max-age=60"], for: [.cacheControl: "no-store"]))
   }
 
-  @Test("5.2.2.3: must-understand overrides no-store if the status is understood, and forbids storing if it isn't")
-  func `must understand`() throws {
+  @Test
+  func `5.2.2.3: must-understand overrides no-store if the status is understood, and forbids storing if it isn't`()
+    throws
+  {
     #expect(try isStored([.cacheControl: "max-age=60, no-store, must-understand"]))
     #expect(try !isStored([.cacheControl: "max-age=60, no-store, must-understand"], status: 599))
     #expect(try !isStored([.cacheControl: "max-age=60, must-understand"], status: 299))
   }
 
-  @Test("5.2.2.7: private")
-  func `is private`() throws {
+  @Test func `5.2.2.7: private`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60, private"]))
     #expect(try isStored([.cacheControl: "max-age=60, private"], mode: .private))
   }
@@ -93,8 +88,7 @@ struct StoringTests {
     }
   }
 
-  @Test("3.1: fields of the connection aren't stored")
-  func `connection fields`() throws {
+  @Test func `3.1: fields of the connection aren't stored`() throws {
     var session = Session()
     let names = [
       "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization", "Proxy-Connection", "TE",
@@ -124,8 +118,7 @@ struct StoringTests {
     }
   }
 
-  @Test("A response that wants a field that decides on reuse not to be stored isn't stored")
-  func `decisive fields`() throws {
+  @Test func `A response that wants a field that decides on reuse not to be stored isn't stored`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60", .connection: "cache-control"]))
     #expect(try !isStored([.cacheControl: "max-age=60, no-cache=\"vary\"", .vary: "Color"]))
     #expect(
@@ -157,8 +150,8 @@ struct StoringTests {
     #expect(try isStored(targeted) { $0.targetedFields = [.targeted] })
   }
 
-  @Test("RFC 9110, 8.6: a status without a body has no Content-Length, and is stored as empty", arguments: [204])
-  func `length without body`(status: Int) throws {
+  @Test(arguments: [204])
+  func `RFC 9110, 8.6: a status without a body has no Content-Length, and is stored as empty`(status: Int) throws {
     var session = Session()
     for length in ["5", "0", "x", "4, 5"] {
       let first = try session.store(
@@ -202,8 +195,7 @@ struct StoringTests {
     #expect(try session.request(at: 1).fields[.contentLength] == "4")
   }
 
-  @Test("A request with a body goes past the cache")
-  func `request body`() throws {
+  @Test func `A request with a body goes past the cache`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60"], for: [.contentLength: "3"])
     #expect(session.stored().isEmpty)
@@ -227,8 +219,7 @@ struct StoringTests {
     }
   }
 
-  @Test("RFC 9110, 6.6.1: a response without Date is stored with the time of receipt")
-  func `missing date`() throws {
+  @Test func `RFC 9110, 6.6.1: a response without Date is stored with the time of receipt`() throws {
     let rules = HTTPCacheRules(mode: .shared)
     let request = HTTPRequest(method: .get, scheme: "https", authority: "example.com", path: "/")
     let now = Date(timeIntervalSince1970: Double(Session.start))

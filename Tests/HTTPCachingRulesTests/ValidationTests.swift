@@ -49,8 +49,7 @@ struct ValidationTests {
     #expect(again.forwarded[1].headerFields[.ifNoneMatch] == "\"3\", \"1\"")
   }
 
-  @Test("4.3.2: a client's condition is answered by the stored response")
-  func `client conditions`() throws {
+  @Test func `4.3.2: a client's condition is answered by the stored response`() throws {
     let modified = dateText(-5_000)
     for (request, status) in [
       ([.ifNoneMatch: "\"a\""], 304), ([.ifNoneMatch: "W/\"a\""], 304), ([.ifNoneMatch: "\"b\", \"a\""], 304),
@@ -70,25 +69,21 @@ struct ValidationTests {
     }
   }
 
-  @Test("4.3.2: without Last-Modified, Date is compared with If-Modified-Since")
-  func `date in place of modification`() throws {
+  @Test func `4.3.2: without Last-Modified, Date is compared with If-Modified-Since`() throws {
     var session = try stored([.cacheControl: "max-age=60"])
     #expect(try session.request(.get, "/", [.ifModifiedSince: dateText(0)], at: 1).status == 304)
     #expect(try session.request(.get, "/", [.ifModifiedSince: dateText(-1)], at: 1).status == 200)
   }
 
-  @Test(
-    "4.3.2: If-Match and If-Unmodified-Since always go to the origin",
-    arguments: [HTTPField.Name.ifMatch, .ifUnmodifiedSince])
-  func `origin conditions`(name: HTTPField.Name) throws {
+  @Test(arguments: [HTTPField.Name.ifMatch, .ifUnmodifiedSince])
+  func `4.3.2: If-Match and If-Unmodified-Since always go to the origin`(name: HTTPField.Name) throws {
     var session = try stored([.cacheControl: "max-age=60", .eTag: "\"a\""])
     let result = try session.request(.get, "/", [name: "\"a\""], at: 1) { _ in .init(status: 412) }
     #expect(result.status == 412)
     #expect(result.forwarded[0].headerFields[.ifNoneMatch] == nil)
   }
 
-  @Test("RFC 9110, 13.2.1: conditions don't count for an error that is stored")
-  func `conditions on errors`() throws {
+  @Test func `RFC 9110, 13.2.1: conditions don't count for an error that is stored`() throws {
     var session = Session()
     try session.store([.cacheControl: "max-age=60", .eTag: "\"a\""], status: 404)
     #expect(try session.request(.get, "/", [.ifNoneMatch: "\"a\""], at: 1).status == 404)
@@ -139,8 +134,7 @@ struct ValidationTests {
     }
   }
 
-  @Test("4.3.4: a 304 that forbids storing removes the stored response")
-  func `update forbids storing`() throws {
+  @Test func `4.3.4: a 304 that forbids storing removes the stored response`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\""])
     let result = try session.request(at: 5) { _ in
       .init(status: 304, fields: [.cacheControl: "no-store", .eTag: "\"a\""])
@@ -149,8 +143,7 @@ struct ValidationTests {
     #expect(session.stored().isEmpty)
   }
 
-  @Test("3.5: a 304 to one user doesn't update a shared response")
-  func `personal update`() throws {
+  @Test func `3.5: a 304 to one user doesn't update a shared response`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\"", .color: "1"])
     let result = try session.request(.get, "/", [.authorization: "x"], at: 5) { _ in
       .init(status: 304, fields: [.eTag: "\"a\"", .color: "2"])
@@ -159,8 +152,7 @@ struct ValidationTests {
     #expect(session.stored().map { $0.fields[.color] } == ["1"])
   }
 
-  @Test("A cookie in a 304 is for one client, and neither updates nor removes a shared response")
-  func `personal cookie`() throws {
+  @Test func `A cookie in a 304 is for one client, and neither updates nor removes a shared response`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=1", .eTag: "\"a\"", .color: "1"]
     var session = try stored(fields)
     let result = try session.request(at: 5) { _ in .init(status: 304, fields: [.eTag: "\"a\"", .setCookie: "a=b"]) }
@@ -170,8 +162,7 @@ struct ValidationTests {
     #expect(try session.request(at: 6) { _ in .init(status: 304, fields: fields) }.fields[.setCookie] == nil)
   }
 
-  @Test("4.3.3: a full response replaces the one that was validated, or removes it if it isn't stored")
-  func `full response`() throws {
+  @Test func `4.3.3: a full response replaces the one that was validated, or removes it if it isn't stored`() throws {
     var session = try stored([.cacheControl: "max-age=1", .eTag: "\"a\""])
     _ = try session.request(at: 5) { _ in .init(fields: [.cacheControl: "max-age=60", .eTag: "\"b\""], body: "new") }
     #expect(session.stored().count == 1)
@@ -182,8 +173,7 @@ struct ValidationTests {
     #expect(session.stored().isEmpty)
   }
 
-  @Test("4.1: the origin may choose a response that is stored for another request")
-  func `other variant`() throws {
+  @Test func `4.1: the origin may choose a response that is stored for another request`() throws {
     let fields: HTTPFields = [.cacheControl: "max-age=60", .eTag: "\"a\"", .vary: "Color"]
     var session = try stored(fields, for: [.color: "1"])
     let result = try session.request(.get, "/", [.color: "2"], at: 5) { _ in

@@ -21,13 +21,12 @@ struct ValidatorTests {
     #expect(parsed.bytes == Array(text.utf8))
   }
 
-  @Test("Anything else is no tag", arguments: ["", "a", "w/\"a\"", "W\"a\"", "\"a", "\"a\"b", "\"a b\"", "*"])
-  func `no tags`(text: String) {
+  @Test(arguments: ["", "a", "w/\"a\"", "W\"a\"", "\"a", "\"a\"b", "\"a b\"", "*"])
+  func `Anything else is no tag`(text: String) {
     #expect(tag(text) == nil)
   }
 
-  @Test("A tag keeps bytes above 127")
-  func `obsolete text`() throws {
+  @Test func `A tag keeps bytes above 127`() throws {
     let bytes: [UInt8] = [0x22, 0xFC, 0xFF, 0x22]
     #expect(try #require(EntityTag(bytes)).bytes == bytes)
   }
@@ -56,8 +55,7 @@ struct ValidatorTests {
     #expect(!list("*a").hasAny)
   }
 
-  @Test("Last-Modified is strong if it is at least a minute older than Date")
-  func `strong date`() throws {
+  @Test func `Last-Modified is strong if it is at least a minute older than Date`() throws {
     for (seconds, isStrong) in [(0, false), (59, false), (60, true)] {
       let date = 1_800_000_000
       let fields: HTTPFields = [.date: Duel.text(date), .lastModified: Duel.text(date - seconds)]
@@ -65,8 +63,7 @@ struct ValidatorTests {
     }
   }
 
-  @Test("A response with two entity tags has none")
-  func `two tags`() {
+  @Test func `A response with two entity tags has none`() {
     let fields: HTTPFields = [.eTag: "\"a\"", .eTag: "\"b\""]
     #expect(ResponseFacts(fields, received: 0).validator.isEmpty)
   }

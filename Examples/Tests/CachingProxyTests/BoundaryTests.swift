@@ -28,13 +28,15 @@ struct BoundaryTests {
   private static let text = String(repeating: "x", count: 960)
 
   @Test(
-    "Nothing of a failure is written into a body: a body that is cut is a connection that is cut", arguments: modes,
+    arguments: modes,
     [
       "Content-Length: 1000\r\n\r\n\(text)", "Transfer-Encoding: chunked\r\n\r\n3c0\r\n\(text)\r\n",
       "Transfer-Encoding: chunked\r\n\r\n3c0\r\n\(text)\r\nzz\r\n",
       "Transfer-Encoding: chunked\r\n\r\n3e8\r\n\(text)",
     ])
-  func `cut bodies`(mode: HTTPCacheMode, rest: String) async throws {
+  func `Nothing of a failure is written into a body: a body that is cut is a connection that is cut`(
+    mode: HTTPCacheMode, rest: String
+  ) async throws {
     let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + rest
     try await run(mode, answering: answer, ending: .close) { proxy, origin async throws in
       for _ in 1...2 {
@@ -63,8 +65,8 @@ struct BoundaryTests {
     }
   }
 
-  @Test("Fields that can change the response, but are in no key, are removed", arguments: modes)
-  func `unkeyed fields`(mode: HTTPCacheMode) async throws {
+  @Test(arguments: modes)
+  func `Fields that can change the response, but are in no key, are removed`(mode: HTTPCacheMode) async throws {
     let names = [
       "Forwarded", "X-Forwarded-Host", "x-forwarded-proto", "X-Forwarded-Prefix", "X-Host", "X-HTTP-Host-Override",
       "X-HTTP-Method", "X-HTTP-Method-Override", "X-Method-Override", "X-Original-Host", "X-Original-URL",
@@ -80,7 +82,7 @@ struct BoundaryTests {
   }
 
   @Test(
-    "A body of the client whose framing is wrong is an error of the client, and is answered once", arguments: modes,
+    arguments: modes,
     [
       "POST / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: chunked\r\n\r\n-3\r\nabc\r\n0\r\n\r\n",
@@ -88,7 +90,9 @@ struct BoundaryTests {
       "GET / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: identity\r\n\r\n",
       "POST / HTTP/1.1\r\nHost: proxy\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     ])
-  func `malformed uploads`(mode: HTTPCacheMode, request: String) async throws {
+  func `A body of the client whose framing is wrong is an error of the client, and is answered once`(
+    mode: HTTPCacheMode, request: String
+  ) async throws {
     let origin = try await TestOrigin { request, wire in
       // An origin that gets no whole body does not answer.
       guard request.isComplete else { return .close }
@@ -105,16 +109,16 @@ struct BoundaryTests {
     await origin.stop()
   }
 
-  @Test("A change of the protocol is not a response", arguments: modes)
-  func `switching protocols`(mode: HTTPCacheMode) async throws {
+  @Test(arguments: modes)
+  func `A change of the protocol is not a response`(mode: HTTPCacheMode) async throws {
     let answer = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: upgrade\r\n\r\n"
     try await run(mode, answering: answer) { proxy, _ async throws in
       #expect(try await proxy.exchange("GET /").status == 502)
     }
   }
 
-  @Test("The length of a body that a response does not have is not passed on", arguments: modes)
-  func `impossible length`(mode: HTTPCacheMode) async throws {
+  @Test(arguments: modes)
+  func `The length of a body that a response does not have is not passed on`(mode: HTTPCacheMode) async throws {
     try await run(mode, answering: "HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", ending: .close) {
       proxy, _ async throws in
       let response = try await proxy.exchange("GET /")
@@ -122,9 +126,8 @@ struct BoundaryTests {
     }
   }
 
-  @Test(
-    "Requests that wait for the origin do not stop others", arguments: modes, ["no-store", "no-cache", "max-age=60"])
-  func `slow neighbours`(mode: HTTPCacheMode, directive: String) async throws {
+  @Test(arguments: modes, ["no-store", "no-cache", "max-age=60"])
+  func `Requests that wait for the origin do not stop others`(mode: HTTPCacheMode, directive: String) async throws {
     let (gate, open) = AsyncStream<Void>.makeStream()
     let waiting = Task { for await _ in gate {} }
     let origin = try await TestOrigin { request, wire in

@@ -45,8 +45,7 @@ struct CachingTests {
     await origin.stop()
   }
 
-  @Test("A range is answered from the store, and a tag of the client by 304")
-  func `ranges and conditions`() async throws {
+  @Test func `A range is answered from the store, and a tag of the client by 304`() async throws {
     let origin = try await TestOrigin { _, wire in
       try await wire.send(Self.response("Cache-Control: max-age=60\r\nETag: \"1\"\r\n", body: "0123456789"))
       return .keep
@@ -87,8 +86,10 @@ struct CachingTests {
     await origin.stop()
   }
 
-  @Test("If the origin has stopped, a stale response answers, unless it must be validated; then the answer is 504")
-  func `stopped origin`() async throws {
+  @Test
+  func `If the origin has stopped, a stale response answers, unless it must be validated; then the answer is 504`()
+    async throws
+  {
     let clock = Clock()
     let origin = try await TestOrigin { request, wire in
       let directive = request.target == "/strict" ? ", must-revalidate" : ""
@@ -145,8 +146,9 @@ struct CachingTests {
     await origin.stop()
   }
 
-  @Test("The response to POST answers later GETs if it says that it is the representation of its URL")
-  func `post response`() async throws {
+  @Test func `The response to POST answers later GETs if it says that it is the representation of its URL`()
+    async throws
+  {
     let origin = try await TestOrigin { request, wire in
       let fields = "Cache-Control: max-age=60\r\nContent-Location: \(request.target)\r\n"
       try await wire.send(Self.response(fields, body: request.method))
@@ -161,8 +163,7 @@ struct CachingTests {
     await origin.stop()
   }
 
-  @Test("A store that fails never fails a request")
-  func `failing store`() async throws {
+  @Test func `A store that fails never fails a request`() async throws {
     let store = MemoryStore<[UInt8]>()
     let origin = try await TestOrigin { _, wire in
       try await wire.send(Self.response("Cache-Control: max-age=60\r\n", body: "text"))

@@ -9,8 +9,7 @@ import Testing
 struct ConnectionTests {
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok"
 
-  @Test("Requests that follow each other share a connection, unless the origin wants to close it")
-  func `kept alive`() async throws {
+  @Test func `Requests that follow each other share a connection, unless the origin wants to close it`() async throws {
     let origin = try await TestOrigin { request, wire in
       guard request.target == "/last" else {
         try await wire.send(Self.ok)
@@ -72,8 +71,8 @@ struct ConnectionTests {
     await origin.stop()
   }
 
-  @Test("A request that changes something is not sent again", arguments: ["", "text"])
-  func `not replaced`(body: String) async throws {
+  @Test(arguments: ["", "text"])
+  func `A request that changes something is not sent again`(body: String) async throws {
     let origin = try await TestOrigin { request, wire in
       if request.method == "POST" { return .close }
       try await wire.send(Self.ok)
@@ -129,8 +128,7 @@ struct ConnectionTests {
     await origin.stop()
   }
 
-  @Test("A request body is forwarded as it arrives, with the framing that the client chose")
-  func `request bodies`() async throws {
+  @Test func `A request body is forwarded as it arrives, with the framing that the client chose`() async throws {
     let origin = try await TestOrigin { request, wire in
       try await wire.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.body.count)\r\n\r\n\(request.body)")
       return .keep
@@ -150,10 +148,8 @@ struct ConnectionTests {
     await origin.stop()
   }
 
-  @Test(
-    "A request body that the client cut short does not look whole to the origin",
-    arguments: ["Content-Length: 5\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"])
-  func `cut request body`(rest: String) async throws {
+  @Test(arguments: ["Content-Length: 5\r\n\r\nab", "Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"])
+  func `A request body that the client cut short does not look whole to the origin`(rest: String) async throws {
     let origin = try await TestOrigin { request, wire in
       try await wire.send(Self.ok)
       return .keep
@@ -168,8 +164,7 @@ struct ConnectionTests {
     await origin.stop()
   }
 
-  @Test("A response that comes before the end of the request is forwarded")
-  func `early response`() async throws {
+  @Test func `A response that comes before the end of the request is forwarded`() async throws {
     let origin = try await TestOrigin(readsBodies: false) { _, wire in
       try await wire.send("HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
       return .close
@@ -184,8 +179,7 @@ struct ConnectionTests {
     await origin.stop()
   }
 
-  @Test("A large response is read no faster than the client takes it")
-  func `back pressure`() async throws {
+  @Test func `A large response is read no faster than the client takes it`() async throws {
     let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let total = 1 << 28

@@ -34,18 +34,15 @@ struct ForwardingTests {
     }
   }
 
-  @Test(
-    "Of the absolute form, the path and the query are forwarded",
-    arguments: [("http://proxy", "/"), ("http://proxy?q", "/?q"), ("HTTP://proxy/{a}//b?c", "/{a}//b?c")])
-  func `absolute form`(target: String, forwarded: String) async throws {
+  @Test(arguments: [("http://proxy", "/"), ("http://proxy?q", "/?q"), ("HTTP://proxy/{a}//b?c", "/{a}//b?c")])
+  func `Of the absolute form, the path and the query are forwarded`(target: String, forwarded: String) async throws {
     try await withProxy { proxy, origin async throws in
       #expect(try await proxy.exchange("GET \(target)").status == 200)
       #expect(origin.requests.map(\.target) == [forwarded])
     }
   }
 
-  @Test("Hop-by-hop fields are forwarded in neither direction, and all others are")
-  func `hop by hop fields`() async throws {
+  @Test func `Hop-by-hop fields are forwarded in neither direction, and all others are`() async throws {
     let fields = """
       Connection: Keep-Alive, x-listed\r
       Keep-Alive: timeout=5\r
@@ -72,8 +69,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test("Bytes of fields that are not ASCII are preserved")
-  func `field bytes`() async throws {
+  @Test func `Bytes of fields that are not ASCII are preserved`() async throws {
     let value = "\u{FC}\u{C3}\u{BC} \u{80}\u{FF}"
     try await withProxy(answering: "HTTP/1.1 200 OK\r\nX-Text: \(value)\r\nContent-Length: 2\r\n\r\n\u{FF}\u{C3}") {
       proxy, origin async throws in
@@ -85,8 +81,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test("Interim responses are forwarded before the response, except to HTTP/1.0")
-  func `interim responses`() async throws {
+  @Test func `Interim responses are forwarded before the response, except to HTTP or 1.0`() async throws {
     let interim = "HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </\u{FC}>\r\n\r\n"
     try await withProxy(answering: interim + Self.ok) { proxy, origin async throws in
       let response = try await proxy.exchange("GET /")
@@ -102,8 +97,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test("A client that waits for 100 (Continue) gets it from the origin")
-  func `expect continue`() async throws {
+  @Test func `A client that waits for 100 (Continue) gets it from the origin`() async throws {
     let origin = try await TestOrigin { request, wire in
       try await wire.send(Self.ok)
       return .keep
@@ -115,10 +109,8 @@ struct ForwardingTests {
     await origin.stop()
   }
 
-  @Test(
-    "A body that the origin cut short does not look whole",
-    arguments: ["Content-Length: 5\r\n\r\nok", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"])
-  func `cut bodies`(rest: String) async throws {
+  @Test(arguments: ["Content-Length: 5\r\n\r\nok", "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n"])
+  func `A body that the origin cut short does not look whole`(rest: String) async throws {
     let answer = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n" + rest
     try await withProxy(answering: answer, ending: .close) { proxy, _ async throws in
       for _ in 1...2 {
@@ -129,8 +121,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test("A body that ends with the connection is whole")
-  func `body until close`() async throws {
+  @Test func `A body that ends with the connection is whole`() async throws {
     try await withProxy(answering: "HTTP/1.0 200 OK\r\n\r\nok", ending: .close) { proxy, _ async throws in
       let response = try await proxy.exchange("GET /")
       #expect(response["Transfer-Encoding"] == ["chunked"])
@@ -138,8 +129,7 @@ struct ForwardingTests {
     }
   }
 
-  @Test("A response to HTTP/1.0 is not chunked, and ends with the connection")
-  func `version 10`() async throws {
+  @Test func `A response to HTTP or 1.0 is not chunked, and ends with the connection`() async throws {
     let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
     try await withProxy(answering: answer) { proxy, _ async throws in
       let response = try await Wire.connect(to: proxy.port) { wire in

@@ -15,12 +15,11 @@ struct OptionTests {
   private static let directives = ["/validated": "no-cache", "/fresh": "max-age=60", "/public": "public, max-age=60"]
 
   @Test(
-    "--set-cookie says which responses with cookies are stored",
     arguments: [
       (nil, ["/public"]), ("never", []), ("ifPublic", ["/public"]), ("ifFresh", ["/fresh", "/public"]),
       ("always", ["/fresh", "/public", "/validated"]),
     ] as [(String?, [String])])
-  func `set cookie`(value: String?, stored: [String]) async throws {
+  func `--set-cookie says which responses with cookies are stored`(value: String?, stored: [String]) async throws {
     let options = try value.map { try command("--set-cookie", $0) } ?? command()
     let origin = try await TestOrigin { request, wire in
       let isValidation = !request["If-None-Match"].isEmpty

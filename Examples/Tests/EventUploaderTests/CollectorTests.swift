@@ -17,8 +17,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("Each event counts once, however often it is received")
-  func `counts once`() async throws {
+  @Test func `Each event counts once, however often it is received`() async throws {
     try await withCollector { collector in
       for events in [[event(0), event(1)], [event(1), event(2)]] {
         let answer = collector.take(try JSONEncoder().encode(EventBatch(events: events)))
@@ -30,8 +29,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("A batch with a task's events out of order is noticed")
-  func `notices disorder`() async throws {
+  @Test func `A batch with a task's events out of order is noticed`() async throws {
     try await withCollector { collector in
       #expect(EventBatch(events: [event(0), event(5, task: 1), event(1), event(6, task: 1)]).isOrdered)
       #expect(!EventBatch(events: [event(1), event(0)]).isOrdered)
@@ -43,16 +41,14 @@ struct CollectorTests {
     }
   }
 
-  @Test("An invalid request is refused and adds no event")
-  func `refuses nonsense`() async throws {
+  @Test func `An invalid request is refused and adds no event`() async throws {
     try await withCollector { collector in
       #expect(collector.take(Data("{}".utf8)) == .status(400))
       #expect(collector.intake.received.isEmpty && collector.intake.refusedCount == 1)
     }
   }
 
-  @Test("Faults follow the plan, and accept the events or do not")
-  func `fails by plan`() async throws {
+  @Test func `Faults follow the plan, and accept the events or do not`() async throws {
     try await withCollector(rate: 0.5) { collector in
       var plan = FaultPlan(rate: 0.5, seed: 7)
       var kinds: Set<Fault> = []
@@ -73,8 +69,7 @@ struct CollectorTests {
     }
   }
 
-  @Test("A lost event is reported")
-  func `shows loss`() async throws {
+  @Test func `A lost event is reported`() async throws {
     try await withCollector { collector in
       _ = collector.take(try body(event(0)))
       #expect(Proof(recorded: ["s/0/0"], intake: collector.intake).holds)

@@ -6,8 +6,7 @@ import Testing
 
 @Suite("Names that survive the process")
 struct NotedNamesTests {
-  @Test("Names are read again without duplicates, and others are appended")
-  func `are there again`() async throws {
+  @Test func `Names are read again without duplicates, and others are appended`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"
       var names = try NotedNames(path: path)
@@ -23,8 +22,7 @@ struct NotedNamesTests {
     }
   }
 
-  @Test("A partial line of a killed process is not a name, and does not spoil the next one")
-  func `drops parts of lines`() async throws {
+  @Test func `A partial line of a killed process is not a name, and does not spoil the next one`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/names"
       for left in ["a\nb\nc", "a\nb\n", "c"] {

@@ -8,8 +8,9 @@ import Testing
 
 @Suite("The program, killed")
 struct ProgramKillTests {
-  @Test("Killed at any moment, the program continues when it is run again, and leaves no client behind")
-  func `goes on`() async throws {
+  @Test func `Killed at any moment, the program continues when it is run again, and leaves no client behind`()
+    async throws
+  {
     let environment = ProcessInfo.processInfo.environment
     let rounds = environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 3
     let seed = environment["LARDER_SEED"].flatMap { UInt64($0) } ?? .random(in: 0 ... .max)

@@ -7,8 +7,7 @@ import Testing
 
 @Suite("The program")
 struct ProgramTests {
-  @Test("The program kills its clients, loses no event, and reports this")
-  func `loses nothing`() async throws {
+  @Test func `The program kills its clients, loses no event, and reports this`() async throws {
     try await TemporaryFolder.with { folder in
       let (status, text) = try await Program.run(in: folder, events: 600, ["--crashes", "2"])
       #expect(status == 0, "\(text)")
@@ -17,8 +16,8 @@ struct ProgramTests {
     }
   }
 
-  @Test("A client ends when its parent process is gone, even if it has nothing to write", .timeLimit(.minutes(5)))
-  func `client ends with its parent`() async throws {
+  @Test(.timeLimit(.minutes(5)))
+  func `A client ends when its parent process is gone, even if it has nothing to write`() async throws {
     try await TemporaryFolder.with { folder in
       let process = Process()
       process.executableURL = Program.url

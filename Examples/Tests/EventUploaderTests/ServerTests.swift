@@ -17,10 +17,10 @@ struct ServerTests {
     HTTPEndpoint(url: try #require(URL(string: server.url)), patience: 50)
   }
 
-  @Test(
-    "Only a successful answer accepts a batch, and no batch is requested twice",
-    arguments: [Collector.Answer.status(503), .cut, .silence])
-  func `failures are failures`(failure: Collector.Answer) async throws {
+  @Test(arguments: [Collector.Answer.status(503), .cut, .silence])
+  func `Only a successful answer accepts a batch, and no batch is requested twice`(failure: Collector.Answer)
+    async throws
+  {
     let bodies = Locked<[Data]>([])
     let server = try await Server(silence: .milliseconds(1)) { body in
       bodies.withLock { bodies in
@@ -41,8 +41,7 @@ struct ServerTests {
     #expect(batches == [Self.batch, Self.batch, Self.batch])
   }
 
-  @Test("Silence lasts longer than a client waits")
-  func `silence is long`() async throws {
+  @Test func `Silence lasts longer than a client waits`() async throws {
     let server = try await Server { _ in .silence }
     let endpoint = HTTPEndpoint(url: try #require(URL(string: server.url)))
     let error = await #expect(throws: URLError.self) { try await endpoint.send(Self.batch) }
@@ -50,8 +49,8 @@ struct ServerTests {
     await server.stop()
   }
 
-  @Test("A batch of any length arrives unchanged", arguments: [0, 50, 5_000])
-  func `takes any length`(count: Int) async throws {
+  @Test(arguments: [0, 50, 5_000])
+  func `A batch of any length arrives unchanged`(count: Int) async throws {
     let body = Locked(Data())
     let server = try await Server { received in
       body.withLock { $0 = received }

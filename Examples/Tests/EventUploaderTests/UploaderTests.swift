@@ -29,8 +29,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("A failed batch is sent again, and its events leave the outbox only when it was accepted")
-  func `sends again`() async throws {
+  @Test func `A failed batch is sent again, and its events leave the outbox only when it was accepted`() async throws {
     try await TemporaryFolder.with { folder in
       let endpoint = FailingEndpoint(failures: 8)
       let client = try await Client(outboxPath: "\(folder)/outbox", endpoint: endpoint, session: "s", seed: 1)
@@ -45,8 +44,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("A client sends the events that an earlier one has left, and its own")
-  func `takes over`() async throws {
+  @Test func `A client sends the events that an earlier one has left, and its own`() async throws {
     try await TemporaryFolder.with { folder in
       let outbox = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await outbox.enqueue((0..<7).map { QueueInput(Event(session: "old", task: 0, number: $0)) })
@@ -74,8 +72,8 @@ struct UploaderTests {
     }
   }
 
-  @Test("An item that cannot be decoded does not block others, and is kept as a dead letter", .timeLimit(.minutes(5)))
-  func `passes over nonsense`() async throws {
+  @Test(.timeLimit(.minutes(5)))
+  func `An item that cannot be decoded does not block others, and is kept as a dead letter`() async throws {
     try await TemporaryFolder.with { folder in
       // One before an event, so that it is received alone, and one after an event, so that it is received in a batch.
       for (number, ids) in [["a"], ["b", "c"], []].enumerated() {
@@ -98,8 +96,7 @@ struct UploaderTests {
     }
   }
 
-  @Test("A client waits for the outbox while an earlier one is still closing it")
-  func `waits for the outbox`() async throws {
+  @Test func `A client waits for the outbox while an earlier one is still closing it`() async throws {
     try await TemporaryFolder.with { folder in
       let earlier = try await QueueStore<Event>(path: "\(folder)/outbox")
       try await earlier.enqueue(Event(session: "old", task: 0, number: 0))

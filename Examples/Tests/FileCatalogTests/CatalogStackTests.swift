@@ -13,8 +13,9 @@ struct CatalogStackTests {
     return FileRecord(kind: .file, size: size, mode: 0, modified: time, changed: time)
   }
 
-  @Test("The meters show what the cache and group commit saved, and continue when the store is opened again")
-  func `saves work`() async throws {
+  @Test func `The meters show what the cache and group commit saved, and continue when the store is opened again`()
+    async throws
+  {
     let folder = try TemporaryFolder()
     let stack = CatalogStack(registry: StoreRegistry(providers: [LMDBStoreProvider()]))
     let url = "lmdb:\(folder.path)/catalog"
@@ -44,8 +45,7 @@ struct CatalogStackTests {
     #expect(rows == ["calls", "value", "values", "apply", "close", "entries"])
   }
 
-  @Test("There are no visits to an empty catalog")
-  func `visits nothing`() async throws {
+  @Test func `There are no visits to an empty catalog`() async throws {
     let stack = CatalogStack(registry: StoreRegistry(providers: [MemoryStoreProvider()]))
     let store = try await stack.open("memory:")
     try await Visitors(store: store, paths: []).look(10, tasks: 2)

@@ -6,8 +6,7 @@ import Testing
 
 @Suite("The catalog of a folder")
 struct CatalogTests {
-  @Test("A walk is in the byte order of paths, including names that are not UTF-8, and follows no link")
-  func `walks in key order`() throws {
+  @Test func `A walk is in the byte order of paths, including names that are not UTF-8, and follows no link`() throws {
     let folder = try TemporaryFolder()
     try folder.makeFile("a/c")
     try folder.makeFile("a.b")
@@ -24,8 +23,7 @@ struct CatalogTests {
     #expect(paths == expected)
   }
 
-  @Test("A second run writes only differences and removes missing entries")
-  func `writes only differences`() async throws {
+  @Test func `A second run writes only differences and removes missing entries`() async throws {
     let folder = try TemporaryFolder()
     for number in 0..<2500 {
       try folder.makeFile("folder/\(number)")
@@ -48,8 +46,7 @@ struct CatalogTests {
     #expect(try store.entries(in: .all, limit: .max, order: .ascending) == Array(walk(folder)))
   }
 
-  @Test("Entries in an unreadable folder are kept, and paths that are too long for a key are counted")
-  func `keeps what it cannot see`() throws {
+  @Test func `Entries in an unreadable folder are kept, and paths that are too long for a key are counted`() throws {
     var problems = WalkProblems()
     problems.noteUnreadable("closed/", SystemError(code: EACCES))
     problems.noteUnreadable("odd", SystemError(code: EIO))
@@ -65,8 +62,7 @@ struct CatalogTests {
     #expect(walk.problems.tooLongCount == 1)
   }
 
-  @Test("A missing folder cannot be walked")
-  func `refuses missing folder`() {
+  @Test func `A missing folder cannot be walked`() {
     #expect(throws: SystemError(code: ENOENT)) { try FolderWalk(root: "/nowhere/at/all") }
   }
 

@@ -5,8 +5,8 @@ import Testing
 
 @Suite("The record of a file")
 struct FileRecordTests {
-  @Test("A record round-trips through its codec", arguments: FileKind.allCases)
-  func `round trips`(kind: FileKind) throws {
+  @Test(arguments: FileKind.allCases)
+  func `A record round-trips through its codec`(kind: FileKind) throws {
     let record = FileRecord(
       kind: kind, size: .max, mode: 0o7777, modified: FileTime(seconds: -1, nanoseconds: 999_999_999),
       changed: FileTime(seconds: 1_776_159_000, nanoseconds: 123_456_789))

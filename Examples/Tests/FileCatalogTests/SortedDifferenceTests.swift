@@ -6,8 +6,7 @@ import Testing
 
 @Suite("The difference of two sorted sequences")
 struct SortedDifferenceTests {
-  @Test("New, changed, removed and unchanged entries are reported in key order")
-  func `names each difference`() async throws {
+  @Test func `New, changed, removed and unchanged entries are reported in key order`() async throws {
     let differences = try await difference(
       from: ["b": 1, "c": 1, "d": 1, "f": 1], to: ["a": 1, "b": 1, "d": 2, "g": 1])
     #expect(
@@ -17,15 +16,13 @@ struct SortedDifferenceTests {
       ])
   }
 
-  @Test("If one side is empty, all entries are new or removed")
-  func `takes empty sides`() async throws {
+  @Test func `If one side is empty, all entries are new or removed`() async throws {
     #expect(try await difference(from: [:], to: [:]) == [])
     #expect(try await difference(from: [:], to: ["a": 1]) == [.added(StoreEntry(key: "a", value: 1))])
     #expect(try await difference(from: ["a": 1], to: [:]) == [.removed("a")])
   }
 
-  @Test("Applying the differences to the old entries gives the new ones")
-  func `leads from old to new`() async throws {
+  @Test func `Applying the differences to the old entries gives the new ones`() async throws {
     let seed = Seed.value
     var generator = SeededGenerator(seed: seed)
     for _ in 0..<50 {

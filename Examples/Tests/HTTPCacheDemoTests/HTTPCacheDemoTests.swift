@@ -7,8 +7,7 @@ import Testing
 /// Tests of the demonstration of `make http-cache`.
 @Suite("The demonstration of the HTTP cache")
 struct HTTPCacheDemoTests {
-  @Test("The program shows every kind of answer, and everything is as expected")
-  func `everything holds`() async throws {
+  @Test func `The program shows every kind of answer, and everything is as expected`() async throws {
     let process = Process()
     process.executableURL = Bundle.main.bundleURL.appending(path: "HTTPCacheDemo")
     let pipe = Pipe()
@@ -32,8 +31,7 @@ struct HTTPCacheDemoTests {
     Exchange(status: code, body: ByteBuffer(string: body), duration: .zero, cacheStatus: "Larder; \(status)")
   }
 
-  @Test("A wrong answer, status or body is found")
-  func `wrong answers`() {
+  @Test func `A wrong answer, status or body is found`() {
     let step = Step(title: "a page", path: "/", expected: [.reused])
     let server = exchange("")
     var load = DemoOrigin.Load()

@@ -26,8 +26,7 @@ struct CacheTestTests {
     }
   }
 
-  @Test("A store that loses or changes an image, or keeps a removed one, fails")
-  func `notices what is wrong`() async throws {
+  @Test func `A store that loses or changes an image, or keeps a removed one, fails`() async throws {
     let test = CacheTest(images: Self.images)
     await #expect(throws: CacheTestFailure.loadedSomethingElse) {
       try await test.run(on: ForgetfulStore(forgets: "set"), named: "")

@@ -13,14 +13,13 @@ struct ImageTests {
     #expect(Checksum.adler32(of: Array("Wikipedia".utf8)) == 0x11E6_0398)
   }
 
-  @Test("Drawn images differ from each other")
-  func `drawn images differ`() {
+  @Test func `Drawn images differ from each other`() {
     let numbers = Array(0..<10) + [255, 256, 65_535, 65_536]
     #expect(Set(numbers.map { ImageDrawing.bytes(ofImage: $0) }).count == numbers.count)
   }
 
-  @Test("Another program reads a drawn image, its checksums and its pixels", .enabled(if: python != nil))
-  func `drawn image is valid`() async throws {
+  @Test(.enabled(if: python != nil))
+  func `Another program reads a drawn image, its checksums and its pixels`() async throws {
     try await TemporaryFolder.with { folder in
       let path = "\(folder)/image.png"
       try Data(ImageDrawing.bytes(ofImage: 0xFF8001)).write(to: URL(filePath: path))
@@ -54,8 +53,7 @@ struct ImageTests {
     }
   }
 
-  @Test("Files come first, each image once; other files are skipped, and missing images are drawn")
-  func `collects images`() async throws {
+  @Test func `Files come first, each image once; other files are skipped, and missing images are drawn`() async throws {
     try await TemporaryFolder.with { folder in
       try FileManager.default.createDirectory(atPath: "\(folder)/below", withIntermediateDirectories: true)
       let files: [(String, [UInt8])] = [

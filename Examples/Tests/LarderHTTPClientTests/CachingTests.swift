@@ -189,8 +189,7 @@ struct CachingTests {
     }
   }
 
-  @Test("A client that does not read holds the origin back")
-  func `back pressure`() async throws {
+  @Test func `A client that does not read holds the origin back`() async throws {
     let sent = Locked(0)
     let chunk = String(repeating: "x", count: 1 << 16)
     let count = 1024

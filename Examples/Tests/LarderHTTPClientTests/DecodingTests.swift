@@ -154,8 +154,7 @@ struct DecodingTests {
     }
   }
 
-  @Test("A body in a transfer coding that the client does not remove is not stored")
-  func `transfer coding`() async throws {
+  @Test func `A body in a transfer coding that the client does not remove is not stored`() async throws {
     try await Setting.run { _, wire in
       try await wire.send(
         "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n")

@@ -100,8 +100,7 @@ struct UserTests {
     }
   }
 
-  @Test("A shared cache does not store for one user")
-  func `shared cache`() async throws {
+  @Test func `A shared cache does not store for one user`() async throws {
     try await run(mode: .shared, "max-age=60") { setting async throws in
       for _ in 1...2 { #expect(try await !setting.send(setting.request("/", fields: Self.alice)).isHit) }
     }

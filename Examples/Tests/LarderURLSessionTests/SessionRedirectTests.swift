@@ -90,8 +90,7 @@ struct SessionRedirectTests {
     await other.stop()
   }
 
-  @Test("A redirect without a target is the response, of which this system may lose the body")
-  func `without location`() async throws {
+  @Test func `A redirect without a target is the response, of which this system may lose the body`() async throws {
     try await SessionSetting.run { _, wire in
       try await wire.send(response(status: "302 Found", "Cache-Control: no-store", body: ""))
       return .keep

@@ -111,8 +111,7 @@ struct SessionTests {
     }
   }
 
-  @Test("The cache sees the fields that a configuration adds, and the cookies")
-  func `added fields`() async throws {
+  @Test func `The cache sees the fields that a configuration adds, and the cookies`() async throws {
     let configuration = URLSessionConfiguration.ephemeral
     configuration.httpAdditionalHeaders = ["X-Version": "1"]
     let cookies = try #require(configuration.httpCookieStorage)

@@ -15,8 +15,8 @@ struct LedgerKillTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 2
 
-  @Test("Each payment is booked exactly once", arguments: Step.allCases)
-  func `books once`(_ step: Step) async throws {
+  @Test(arguments: Step.allCases)
+  func `Each payment is booked exactly once`(_ step: Step) async throws {
     let server = try await PostgresServer.shared
     let schema = try await server.newSchema()
     let ledger = try await Ledger(server.connectionString, schema: schema)
@@ -41,8 +41,7 @@ struct LedgerKillTests {
     await ledger.close()
   }
 
-  @Test("A payment that another worker has taken over is not booked again")
-  func `books no stale payment`() async throws {
+  @Test func `A payment that another worker has taken over is not booked again`() async throws {
     let server = try await PostgresServer.shared
     let ledger = try await Ledger(server.connectionString, schema: server.newSchema())
     #expect(try await ledger.pay(Payment(account: "Ada", cents: 5), id: "a"))

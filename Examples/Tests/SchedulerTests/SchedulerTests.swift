@@ -8,8 +8,9 @@ import Testing
 /// Two processes of the scheduler, of which the leader is suspended, and then killed.
 @Suite("Two schedulers with one leader")
 struct SchedulerTests {
-  @Test("Another process leads after the leader was suspended or killed, and no job is planned by an old leader")
-  func `another process leads`() async throws {
+  @Test func `Another process leads after the leader was suspended or killed, and no job is planned by an old leader`()
+    async throws
+  {
     let folder = FileManager.default.temporaryDirectory.appending(path: "larder-scheduler-\(UUID().uuidString)")
     defer { #expect(throws: Never.self) { try FileManager.default.removeItem(at: folder) } }
     let plan = try await Plan(folder: folder.path, lease: .seconds(1))

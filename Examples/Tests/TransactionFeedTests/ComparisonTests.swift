@@ -36,8 +36,7 @@ struct ComparisonTests {
         """)
   }
 
-  @Test("Times and factors are formatted as readable text")
-  func `text formats`() {
+  @Test func `Times and factors are formatted as readable text`() {
     #expect(TextFormat.duration(.nanoseconds(600)) == "0.6 µs")
     #expect(TextFormat.duration(.microseconds(999)) == "999.0 µs")
     #expect(TextFormat.duration(.milliseconds(1)) == "1.0 ms")

@@ -9,8 +9,7 @@ import Testing
 
 @Suite("The feed")
 struct FeedTests {
-  @Test("Transactions are newest first, by account, and each is on exactly one page")
-  func `pages newest first`() async throws {
+  @Test func `Transactions are newest first, by account, and each is on exactly one page`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 1000, accountCount: 3, seed: 7))
     try await feed.add(history.reversed())
@@ -22,8 +21,7 @@ struct FeedTests {
     #expect(try await all(of: feed.reader(ofAccount: 4, pageSize: 50)) == [])
   }
 
-  @Test("New transactions neither move a row to another page nor show one twice")
-  func `reads while transactions arrive`() async throws {
+  @Test func `New transactions neither move a row to another page nor show one twice`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     let history = Array(TransactionHistory(count: 500, accountCount: 1, seed: 7))
     try await feed.add(history)
@@ -41,8 +39,7 @@ struct FeedTests {
     #expect(newest.count == 125 && Set(newest).isDisjoint(with: history))
   }
 
-  @Test("The next page is loaded before it is requested")
-  func `loads ahead`() async throws {
+  @Test func `The next page is loaded before it is requested`() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
@@ -55,8 +52,7 @@ struct FeedTests {
     #expect(try await reader.next() == nil)
   }
 
-  @Test("If loading ahead fails, the reader gets the error, and the same page when it asks again")
-  func `tries again`() async throws {
+  @Test func `If loading ahead fails, the reader gets the error, and the same page when it asks again`() async throws {
     let store = MemoryStore<Transaction>().faulty()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
@@ -72,8 +68,7 @@ struct FeedTests {
     #expect(try await reader.next()?.entries.count == 40)
   }
 
-  @Test("The cursor as text leads to the next page in another reader; other text is refused")
-  func `hands cursor over`() async throws {
+  @Test func `The cursor as text leads to the next page in another reader; other text is refused`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     try await feed.add(TransactionHistory(count: 100, accountCount: 1, seed: 7))
     let pages = feed.pages(ofAccount: 1, size: 30)
@@ -87,8 +82,7 @@ struct FeedTests {
     }
   }
 
-  @Test("The naive way shows the same pages")
-  func `naive feed is equal`() async throws {
+  @Test func `The naive way shows the same pages`() async throws {
     let store = MemoryStore<Transaction>()
     let feed = Feed(store: store)
     try await feed.add(TransactionHistory(count: 300, accountCount: 2, seed: 7))
@@ -105,8 +99,7 @@ struct FeedTests {
     }
   }
 
-  @Test("Visits are measured, and find the details of every row that they open")
-  func `visits are measured`() async throws {
+  @Test func `Visits are measured, and find the details of every row that they open`() async throws {
     let feed = Feed(store: MemoryStore<Transaction>())
     try await feed.add(TransactionHistory(count: 400, accountCount: 2, seed: 7))
     let meter = StoreMeter(name: "feed", logger: nil)

@@ -15,8 +15,7 @@ struct KillTests {
   private static let rounds =
     ProcessInfo.processInfo.environment["LARDER_KILL_ROUNDS"].flatMap { Int($0) } ?? 4
 
-  @Test("Every acknowledged transaction survives")
-  func `keeps what was acknowledged`() async throws {
+  @Test func `Every acknowledged transaction survives`() async throws {
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed)
     try await TemporaryFolder.with { folder in

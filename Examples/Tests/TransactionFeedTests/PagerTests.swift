@@ -8,8 +8,7 @@ struct PagerTests {
   private let second = PageCursor(after: "1", order: .descending)
   private let third = PageCursor(after: "2", order: .descending)
 
-  @Test("The first page is loaded on request, each further page as soon as the previous one is taken")
-  func `loads ahead`() {
+  @Test func `The first page is loaded on request, each further page as soon as the previous one is taken`() {
     var pager = Pager<String>()
     #expect(pager.takePage() == nil)
     #expect(pager.beginLoad() == .beginning)
@@ -29,8 +28,7 @@ struct PagerTests {
     #expect(pager.takePage() == nil)
   }
 
-  @Test("One load runs at a time, and a page that was not requested is ignored")
-  func `loads once`() {
+  @Test func `One load runs at a time, and a page that was not requested is ignored`() {
     var pager = Pager<String>(start: .after(second))
     pager.finishLoad("from nowhere", next: nil)
     #expect(pager.takePage() == nil)
@@ -42,8 +40,7 @@ struct PagerTests {
     #expect(pager.isAtEnd)
   }
 
-  @Test("A failed load is requested again, and a loaded page stays")
-  func `tries again`() {
+  @Test func `A failed load is requested again, and a loaded page stays`() {
     var pager = Pager<String>()
     #expect(pager.beginLoad() == .beginning)
     pager.failLoad()

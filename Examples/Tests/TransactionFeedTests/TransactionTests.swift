@@ -8,15 +8,14 @@ import Testing
 
 @Suite("Transactions and their generator")
 struct TransactionTests {
-  @Test("The same seed makes the same transactions, and another seed makes others")
-  func `history follows seed`() {
+  @Test func `The same seed makes the same transactions, and another seed makes others`() {
     let history = Array(TransactionHistory(count: 50, accountCount: 3, seed: 1))
     #expect(history == Array(TransactionHistory(count: 50, accountCount: 3, seed: 1)))
     #expect(Set(history).isDisjoint(with: TransactionHistory(count: 50, accountCount: 3, seed: 2)))
   }
 
-  @Test("A history is sorted by account and date, shared evenly, and ends before today", arguments: [1, 2, 7, 1000])
-  func `history is sorted`(count: Int) {
+  @Test(arguments: [1, 2, 7, 1000])
+  func `A history is sorted by account and date, shared evenly, and ends before today`(count: Int) {
     let history = Array(TransactionHistory(count: count, accountCount: 2, seed: 1))
     #expect(history.count == count)
     #expect(zip(history, history.dropFirst()).allSatisfy { ($0.account, $0.date) <= ($1.account, $1.date) })
@@ -26,8 +25,7 @@ struct TransactionTests {
     #expect(history.allSatisfy { $0.date < .now })
   }
 
-  @Test("Direct encoding writes the same bytes as Codable")
-  func `writes as Codable`() throws {
+  @Test func `Direct encoding writes the same bytes as Codable`() throws {
     let transaction = try #require(TransactionHistory(count: 1, accountCount: 1, seed: 1).first { _ in true })
     var bytes: [UInt8] = []
     try CBORCodec<Transaction>.cbor().encode(transaction, into: &bytes)
@@ -51,8 +49,7 @@ struct TransactionTests {
     var purpose: String
   }
 
-  @Test("Random numbers are those of SplitMix64")
-  func `split mix 64`() {
+  @Test func `Random numbers are those of SplitMix64`() {
     var generator = SplitMix64(seed: 1_234_567)
     #expect(generator.next() == 6_457_827_717_110_365_317)
     #expect(generator.next() == 3_203_168_211_198_807_973)
