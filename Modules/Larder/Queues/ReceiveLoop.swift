@@ -176,7 +176,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
         // The next call reports the error.
         break
       } catch {
-        try await withdraw(failures, lease)
+        try await afterLease { try await withdraw(failures, lease) }
         throw error
       }
       for reading in leased.readings {
@@ -187,7 +187,8 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
         }
       }
       if let failure = failures.first(where: { $0.reason == .deferred }) {
-        _ = try await release(deliveries.map(\.receipt) + failures.map(\.receipt), .zero, false)
+        let receipts = deliveries.map(\.receipt) + failures.map(\.receipt)
+        try await afterLease { _ = try await release(receipts, .zero, false) }
         throw failure.error
       }
       let undecodableCount = failures.count { $0.reason == .undecodable }
@@ -199,7 +200,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
     }
     let refusals: [FailedDelivery]
     do {
-      refusals = try await withdraw(failures, lease)
+      refusals = try await afterLease { try await withdraw(failures, lease) }
     } catch  where !deliveries.isEmpty {
       // The leases of the failures end by themselves.
       return deliveries
@@ -223,13 +224,26 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
     switch reading {
     case .success(let delivery): return .success(delivery)
     case .failure(let failure) where failure.reason == .deferred:
-      _ = try await release([failure.receipt], .zero, false)
+      try await afterLease { _ = try await release([failure.receipt], .zero, false) }
       throw failure.error
     case .failure(let failure):
       let mustStop = failure.reason == .undecodable && decodingRecord.noteFailure()
-      try await withdraw([failure], lease)
+      try await afterLease { try await withdraw([failure], lease) }
       if mustStop { throw failure.error }
       return .failure(failure.error)
+    }
+  }
+
+  /// Runs a step that ends leases.
+  ///
+  /// - Throws: The error of the step. Its outcome is unknown, because the leases may hide the items until they end.
+  private func afterLease<Ended>(_ step: () async throws -> Ended) async throws -> Ended {
+    do {
+      return try await step()
+    } catch let error as StoreError {
+      var error = error
+      error.outcome = .unknown
+      throw error
     }
   }
 
