@@ -1,4 +1,3 @@
-import Foundation
 public import Larder
 
 /// The content of a store that keeps its entries in one file, as its readers see it: after every batch whose write has
@@ -67,7 +66,7 @@ public final class SharedContent<Content: Sendable>: Sendable {
 
 /// The open files of a store that keeps its entries in one file.
 ///
-/// It runs one operation after another, on its own thread or, if ``writeInPlace(if:_:)`` finds it idle, on the caller's. `File`
+/// It runs one operation after another, on its own thread or, if ``writeInPlace(isolation:if:_:)`` finds it idle, on the caller's. `File`
 /// knows the format of the files and does the work.
 public actor FileWriter<File: Sendable> {
   private nonisolated let executor: FileExecutor
@@ -148,16 +147,18 @@ public actor FileWriter<File: Sendable> {
   /// ```
   ///
   /// - Parameters:
+  ///   - isolation: The actor of the caller. Defaults to yours. The main actor never writes in place, because it must not wait
+  ///     for a slow file system.
   ///   - isShort: A closure that returns whether the write takes less than a millisecond and does not wait for the disk.
   ///   - body: A closure that writes.
   /// - Returns: The result of `body`, or `nil` if the write must be passed to the writer's thread: the files are in use, the
-  ///   caller is on the main thread, or `isShort` returned `false`.
+  ///   caller is on the main actor, or `isShort` returned `false`.
   /// - Throws: The error that `body` throws.
   public nonisolated func writeInPlace<Result: Sendable>(
-    if isShort: @Sendable (File) -> Bool, _ body: @Sendable (isolated FileWriter) throws -> Result
+    isolation: (any Actor)? = #isolation, if isShort: @Sendable (File) -> Bool,
+    _ body: @Sendable (isolated FileWriter) throws -> Result
   ) throws -> Result? {
-    // The main thread must not wait for a slow file system.
-    guard !Thread.isMainThread, executor.borrow() else { return nil }
+    guard isolation !== MainActor.shared, executor.borrow() else { return nil }
     defer { executor.giveBack() }
     return try assumeIsolated { writer in
       guard isShort(writer.file) else { return nil }

@@ -2,8 +2,11 @@
 /// bytes of another codec into an item.
 ///
 /// ```swift
-/// CBORHead.append(CBORHead.byteString, sealed.count, to: &bytes)
-/// bytes.append(contentsOf: sealed)
+/// func byteString(_ bytes: [UInt8]) -> [UInt8] {
+///   var item: [UInt8] = []
+///   CBORHead.append(CBORHead.byteString, bytes.count, to: &item)
+///   return item + bytes
+/// }
 /// ```
 public enum CBORHead {
   /// The major type of unsigned integers, in the upper three bits of a head.

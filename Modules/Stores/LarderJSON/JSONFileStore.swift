@@ -262,7 +262,7 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   /// Applies a batch of changes atomically; see `DataStore.apply(_:)`.
   ///
   /// More than 64 values, or more than 64 KiB of text, are encoded off the caller's actor. A small buffered write runs on the
-  /// caller's thread, unless that is the main thread or the store is in use.
+  /// caller's thread, unless the caller is on the main actor or the store is in use.
   public func apply(_ changes: ChangeBatch<Value>) async throws {
     try information.check(changes)
     let texts = try await coder.texts(of: changes)
