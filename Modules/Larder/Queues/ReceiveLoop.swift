@@ -237,6 +237,7 @@ public struct ReceiveLoop<Element: Sendable>: Sendable {
   /// Runs a step that ends leases.
   ///
   /// - Throws: The error of the step. Its outcome is unknown, because the leases may hide the items until they end.
+  @discardableResult
   private func afterLease<Ended>(_ step: () async throws -> Ended) async throws -> Ended {
     do {
       return try await step()
