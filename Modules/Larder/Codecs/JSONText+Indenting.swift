@@ -28,8 +28,9 @@ extension JSONText {
   /// Calls a closure with each part of the indented text in order, so that a program can color it.
   ///
   /// ```swift
-  /// json.forEachPart { part, bytes in
-  ///   output += part == .name ? bold(bytes) : bytes
+  /// var names: [String] = []
+  /// json.forEachPart { (part: JSONText.Part, bytes: ArraySlice<UInt8>) in
+  ///   if part == .name { names.append(String(decoding: bytes, as: UTF8.self)) }
   /// }
   /// ```
   ///

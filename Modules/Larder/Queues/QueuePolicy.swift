@@ -4,7 +4,7 @@
 ///
 /// ```swift
 /// let policy = QueuePolicy(maximumDeliveries: 10, retryPolicy: RetryPolicy(base: .seconds(5)))
-/// let jobs = try await store.queue(
+/// let jobs = try await bytes.queue(
 ///   of: Job.self, prefix: "jobs/", codec: .json(), configuration: StoreQueueConfiguration(policy: policy))
 /// ```
 public struct QueuePolicy: Sendable, Hashable {

@@ -83,8 +83,8 @@ extension OpenableStore {
   /// Opens the store and creates a layer around it, or closes the store again if the layer cannot be created.
   ///
   /// ```swift
-  /// try await base.open(codec: .raw) { bytes in
-  ///   AnyDataStore(try await bytes.bounded(bytes: 1_000_000).typed(Value.self, codec: codec))
+  /// func users(in store: some OpenableStore) async throws -> AnyDataStore<User> {
+  ///   try await store.open(codec: .raw) { bytes in AnyDataStore(bytes.typed(User.self, codec: .json())) }
   /// }
   /// ```
   ///
