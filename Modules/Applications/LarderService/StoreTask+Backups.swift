@@ -6,7 +6,7 @@ extension StoreTask where Store: MaintainableStore {
   /// A task that writes backups to a folder, verifies each, and then removes the oldest ones.
   ///
   /// ```swift
-  /// .backingUp(every: .seconds(3600), in: "/backups", keeping: 24) {
+  /// let task = StoreTask<SQLiteStore<[UInt8]>>.backingUp(every: .seconds(3600), in: "/backups", keeping: 24) {
   ///   try await SQLiteStore<[UInt8]>(path: $0, codec: .raw, access: .readOnly)
   /// }
   /// ```
@@ -18,10 +18,6 @@ extension StoreTask where Store: MaintainableStore {
   /// folder, or immediately if there isn't one, so that a server that restarts often still writes them.
   ///
   /// Restore a backup with `MaintainableStore.restore(to:)`.
-  ///
-  /// ```swift
-  /// let task = StoreTask<SQLiteStore<[UInt8]>>.backingUp(every: .seconds(3600), in: "/backups", named: "shop", keeping: 24)
-  /// ```
   ///
   /// - Parameters:
   ///   - interval: The time from the end of a run to the next one.

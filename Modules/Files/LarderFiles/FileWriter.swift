@@ -141,8 +141,11 @@ public actor FileWriter<File: Sendable> {
   /// A write that does not wait for the disk takes less time than passing it to another thread and back.
   ///
   /// ```swift
-  /// if try writer.writeInPlace(if: { $0.canAppend(lines) }, { try $0.write(.apply) { try $0.append(lines) } }) == nil {
-  ///   try await writer.write(.apply) { try $0.append(lines) }
+  /// func append(_ record: [UInt8], to log: FileWriter<AppendLog>) async throws {
+  ///   let isWritten: Void? = try log.writeInPlace(if: { _ in record.count < 4096 }) { writer in
+  ///     try writer.write(.apply) { try $0.append(record) }
+  ///   }
+  ///   if isWritten == nil { try await log.write(.apply) { try $0.append(record) } }
   /// }
   /// ```
   ///

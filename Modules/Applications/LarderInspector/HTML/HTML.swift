@@ -2,11 +2,9 @@
 /// Markup that is safe to send to a browser.
 ///
 /// Only literals are markup. Every text that is interpolated is escaped, so that stored keys and values cannot become
-/// markup. Attribute values must be in double quotes:
+/// markup. Attribute values must be in double quotes.
 ///
-/// ```swift
-/// let row: HTML = "<td title=\"\(key)\">\(value)</td>"
-/// ```
+/// For example, the markup `"<td title=\"\(key)\">\(value)</td>"` is safe whatever the key and the value are.
 struct HTML: Sendable, Hashable, ExpressibleByStringInterpolation {
   /// The markup.
   private(set) var text: String

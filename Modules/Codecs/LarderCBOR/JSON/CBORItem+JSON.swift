@@ -42,8 +42,8 @@ extension CBORItem {
   /// `{"$diagnostic":"{[1]: {[2]: …}}","$base64":"oYEBoYEC…"}`.
   ///
   /// ```swift
-  /// let item = try CBORItem(bytes)
-  /// print(try item.json())
+  /// let item = try CBORItem([0xA1, 0x61, 0x6E, 0x18, 0x2A])
+  /// print(try item.json())  // {"n":42}
   /// ```
   ///
   /// - Throws: An error, but never in practice, because every item is validated.
