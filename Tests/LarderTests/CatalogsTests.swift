@@ -51,7 +51,9 @@ import Testing
       // The code of these pages is in this file and in LarderFilesTests.
       if ["Larder", "LarderFiles"].contains(module) { continue }
       let folder = CatalogsTests.repository.appending(path: catalog).path
-      let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter { $0.hasSuffix(".md") && $0 != "\(module).md" }
+      let articles = try FileManager.default.contentsOfDirectory(atPath: folder).filter {
+        $0.hasSuffix(".md") && $0 != "\(module).md"
+      }
       let tested = try articles.flatMap { try Guide("\(catalog)/\($0)").pieces }
       let shown = try Guide("\(catalog)/\(module).md").pieces
       #expect(!shown.isEmpty, "\(module)")
