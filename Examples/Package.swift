@@ -399,6 +399,8 @@ let package = Package(
         .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "LarderTesting", package: "Larder"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
+        .product(name: "InMemoryLogging", package: "swift-log"),
+        .product(name: "Logging", package: "swift-log"),
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdTesting", package: "hummingbird"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -39,4 +39,33 @@ import Testing
   {
     try await Self.trials(durability).runEveryShortHistory()
   }
+
+  /// Power is lost at each operation of a receive. Its error says that nothing changed only if no item stays leased.
+  @Test func `a lease that survives a power loss is not denied`() async throws {
+    var survivors = 0
+    for seed in 1...8 as ClosedRange<UInt64> {
+      for operation in 1... {
+        let bench = QueueBench(seed: seed)
+        let queue = try await bench.open()
+        try await queue.enqueue(7)
+        bench.disk.schedule(.powerLoss, atOperation: bench.disk.operationCount + operation)
+        let outcome: StoreError.Outcome
+        do {
+          _ = try await queue.receive(max: 1, lease: .seconds(60))
+          break
+        } catch let error as StoreError {
+          outcome = error.outcome
+        }
+        // The disk has no power.
+        _ = try? await queue.close()
+        bench.disk.restart()
+        let reopened = try await bench.open()
+        let isLeased = try await reopened.receive(max: 1, lease: .seconds(60)).isEmpty
+        if isLeased { survivors += 1 }
+        #expect(!isLeased || outcome == .unknown, "seed \(seed), operation \(operation)")
+        try await reopened.close()
+      }
+    }
+    #expect(survivors > 0)
+  }
 }

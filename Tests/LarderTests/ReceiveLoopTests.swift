@@ -76,8 +76,20 @@ import Testing
     let queue = ScriptedQueue(
       [Self.lease(Self.item(1), Self.failure(2, .damaged)), Self.lease()], endingFails: true)
     #expect(try await values(queue, max: 9) == [1])
-    let failing = ScriptedQueue([Self.lease(Self.failure(2, .damaged)), Self.lease()], endingFails: true)
-    await expectStoreError(.ioFailed) { try await values(failing, max: 9) }
+  }
+
+  /// The leases that could not be ended hide the items until they end.
+  @Test(arguments: [FailedDelivery.Reason.damaged, .deferred])
+  func `leases that cannot be ended are an unknown outcome`(
+    _ reason: FailedDelivery.Reason
+  ) async throws {
+    let received = ScriptedQueue([Self.lease(Self.failure(2, reason)), Self.lease()], endingFails: true)
+    #expect(await expectStoreError(.ioFailed) { try await values(received, max: 9) }?.outcome == .unknown)
+    let waited = ScriptedQueue([], endingFails: true)
+    let error = await expectStoreError(.ioFailed) {
+      try await waited.result(of: Self.failure(2, reason), .seconds(60))
+    }
+    #expect(error?.outcome == .unknown)
   }
 
   // MARK: Items that cannot be decoded
@@ -216,6 +228,7 @@ private final class ScriptedQueue: Sendable {
         self.state.withLock {
           $0.calls.append(.release(receipts.map(\.sequence), countsAsAttempt: countsAsAttempt))
         }
+        try self.failEnding()
         return []
       },
       endLeases: { failures in
@@ -224,10 +237,13 @@ private final class ScriptedQueue: Sendable {
         self.state.withLock {
           $0.calls.append(.end(failures.map(\.receipt.sequence), first.reason, delay: first.delay))
         }
-        if self.endingFails {
-          throw StoreError(.ioFailed, during: .receive, message: "the test fails the end of leases")
-        }
+        try self.failEnding()
       })
+  }
+
+  private func failEnding() throws {
+    guard endingFails else { return }
+    throw StoreError(.ioFailed, during: .receive, message: "the test fails the end of leases")
   }
 
   func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Int>] { try await loop.receiveDue(max, lease) }

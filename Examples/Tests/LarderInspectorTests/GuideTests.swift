@@ -28,25 +28,6 @@ struct InspectorGuideTests {
   private let users = MemoryStore<User>()
   private let files = MemoryStore<[UInt8]>()
 
-  @Test(arguments: ["LarderInspector.md", "InspectingStores.md"]) func `the page shows this code`(_ page: String) throws
-  {
-    let tests = URL(filePath: #filePath).deletingLastPathComponent()
-    let code = unindented(try String(contentsOf: tests.appending(path: "GuideTests.swift"), encoding: .utf8))
-    let root = tests.appending(path: "../../..")
-    let text = try String(
-      contentsOf: root.appending(path: "Modules/Applications/LarderInspector/LarderInspector.docc/\(page)"),
-      encoding: .utf8)
-    let blocks = text.matches(of: /```swift\n(?<code>(?:.*\n)*?)```/)
-    #expect(!blocks.isEmpty)
-    for block in blocks {
-      #expect(code.contains(unindented(String(block.output.code))), "\(block.output.code)")
-    }
-  }
-
-  private func unindented(_ text: String) -> String {
-    text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined(separator: "\n")
-  }
-
   @Test func `one store`() async throws {
     let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
     let inspector = Inspector([InspectedStore("users", users, codec: .json())], hosts: ["admin.example.com"])

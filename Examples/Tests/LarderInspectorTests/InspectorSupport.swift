@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdTesting
 import Larder
 import LarderInspector
+import Logging
 import NIOCore
 
 /// A browser on a page of the inspector.
@@ -84,10 +85,10 @@ struct HostField<Context: RequestContext>: RouterMiddleware {
 /// Runs a test with a browser on an inspector.
 func withInspector(
   _ stores: [InspectedStore], allowsChanges: Bool = false, hosts: [String] = [], session: InspectorSession? = nil,
-  _ test: @Sendable @escaping (Browser) async throws -> Void
+  logger: Logger? = nil, _ test: @Sendable @escaping (Browser) async throws -> Void
 ) async throws {
   let router = Router()
   router.add(middleware: HostField())
   Inspector(stores, allowsChanges: allowsChanges, hosts: hosts).addRoutes(to: router, session: session)
-  try await Application(router: router).test(.router) { try await test(Browser(client: $0)) }
+  try await Application(router: router, logger: logger).test(.router) { try await test(Browser(client: $0)) }
 }

@@ -2,9 +2,11 @@ import Foundation
 import HTTPTypes
 import Hummingbird
 import HummingbirdTesting
+import InMemoryLogging
 import Larder
 import LarderInspector
 import LarderTesting
+import Logging
 import Testing
 
 @Suite("Safety of the inspector", .timeLimit(.minutes(5)))
@@ -25,11 +27,12 @@ struct SecurityTests {
   }
 
   private func withSecret(
-    allowsChanges: Bool = false, session: InspectorSession? = nil,
+    allowsChanges: Bool = false, session: InspectorSession? = nil, logger: Logger? = nil,
     _ test: @Sendable @escaping (Browser) async throws -> Void
   ) async throws {
     try await bytes.setValue(Array("secret".utf8), forKey: "k")
-    try await withInspector([InspectedStore("s", bytes)], allowsChanges: allowsChanges, session: session, test)
+    try await withInspector(
+      [InspectedStore("s", bytes)], allowsChanges: allowsChanges, session: session, logger: logger, test)
   }
 
   @Test func `without the cookie nothing is read or changed`() async throws {
@@ -105,6 +108,22 @@ struct SecurityTests {
       #expect(try bytes.value(forKey: "k") != nil)
       #expect(try await browser.post(removal(of: Array("secret".utf8))).status == .seeOther)
       #expect(try bytes.value(forKey: "k") == nil)
+    }
+  }
+
+  @Test func `each change is logged without its key and its value`() async throws {
+    let log = InMemoryLogHandler()
+    try await withSecret(allowsChanges: true, logger: Logger(label: "test") { _ in log }) { browser in
+      // The value has changed since the page was shown.
+      _ = try await browser.post(removal(of: Array("other".utf8)))
+      _ = try await browser.post(removal(of: Array("secret".utf8)))
+    }
+    let entries = log.entries.filter { $0.level == .notice }
+    #expect(entries.map { "\($0.message)" } == ["inspector: change failed", "inspector: change made"])
+    for entry in entries {
+      #expect(entry.metadata["store"] == "s")
+      #expect(entry.metadata["change"] == "remove")
+      #expect(!"\(entry)".contains("secret") && !"\(entry)".contains("6b"))
     }
   }
 
