@@ -40,7 +40,7 @@ import Testing
     try await Self.trials(durability).runEveryShortHistory()
   }
 
-  /// Power is lost at each operation of a receive. Its error says that nothing changed only if no item stays leased.
+  /// Power is lost at each operation of a receive, whose error says that nothing changed only if no item stays leased.
   @Test func `a lease that survives a power loss is not denied`() async throws {
     var survivors = 0
     for seed in 1...8 as ClosedRange<UInt64> {
