@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderJSON
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -360,6 +361,42 @@ import Testing
     cache.resume()
     try await write.value
     #expect(try await store.value(forKey: "a", policy: .cacheOnly) == nil)
+  }
+
+  // MARK: Reports
+
+  /// Opens a store over a base that reports its changes, some of which are made beside the store.
+  private func openReported(
+    _ base: FaultyStore<ObservingStore<MemoryStore<Int>>>
+  ) throws -> TieredStore<FaultyStore<ObservingStore<MemoryStore<Int>>>, FaultyStore<MemoryStore<[UInt8]>>> {
+    try base.cached(in: cache, codec: .json(Int.self)) { [clock] in clock.date }
+  }
+
+  @Test func `a report that a write takes for its own voids the copy that it has not removed`() async throws {
+    let base = memory.observable().faulty()
+    let store = try openReported(base)
+    try await store.setValue(1, forKey: "a")
+    cache.schedule(.suspension(), on: .keys)
+    let write = Task { try await store.update(deciding: ["a"]) { .discard($0[0]) } }
+    try await cache.waitForSuspended(of: .keys)
+    try await base.setValue(2, forKey: "a")
+    #expect(try await store.value(forKey: "a") == 2)
+    cache.resume()
+    #expect(try await write.value == 2)
+  }
+
+  @Test func `a report after the copy of a write voids it`() async throws {
+    let base = memory.observable().faulty()
+    let store = try openReported(base)
+    try await base.setValue(1, forKey: "a")
+    cache.schedule(.suspension(.after), on: .apply)
+    // It changes nothing, so the base does not report it.
+    let write = Task { try await store.update(deciding: ["a"]) { .discard($0[0]) } }
+    try await cache.waitForSuspended(of: .apply)
+    try await base.setValue(2, forKey: "a")
+    cache.resume()
+    #expect(try await write.value == 1)
+    #expect(try await store.value(forKey: "a") == 2)
   }
 
   // MARK: Failures of the cache

@@ -198,10 +198,23 @@ struct BusyKeys<Load> {
     return write.wasAlone && isCurrent
   }
 
-  /// Returns whether the value of a write may be inserted if it succeeded; see ``end(_:isReported:)``.
-  func isCurrent(_ write: KeyWrite, isReported: Bool = true) -> Bool {
-    guard let state = states[write.key] else { return false }
-    return write.wasAlone && state.epoch == write.epoch && (isReported || !state.isReported)
+  /// Ends the reports of a write that the base has performed: every later report of the key is that of another write.
+  ///
+  /// Call it if the value is inserted some time before ``end(_:isReported:)``.
+  ///
+  /// - Returns: A Boolean value that indicates whether the value may be inserted; see ``end(_:isReported:)``.
+  mutating func endReports(of write: KeyWrite, isReported: Bool) -> Bool {
+    guard var state = states[write.key], state.epoch == write.epoch else { return false }
+    defer {
+      state.isReported = true
+      states[write.key] = state
+    }
+    return write.wasAlone && (isReported || !state.isReported)
+  }
+
+  /// Returns whether the value of a write may still be inserted if it succeeded; see ``end(_:isReported:)``.
+  func isCurrent(_ write: KeyWrite) -> Bool {
+    write.wasAlone && states[write.key]?.epoch == write.epoch
   }
 
   /// Ends a write of a range.

@@ -55,7 +55,7 @@ extension TieredStore {
       if policy == .cacheOnly, !isCurrent { return keys.map { _ in nil } }
       if policy != .reload, isCurrent {
         // The cache holds an entry only while no write of its key is running in the base. So each entry that is found was
-        // that of the base at the moment of the snapshot, and no check of the keys' state is needed.
+        // that of the base at the moment of the snapshot.
         let (found, time) = (try await usableCopies(forKeys: keys), now())
         let hits = found.count { $0 != nil }
         state.withLock {
@@ -76,7 +76,10 @@ extension TieredStore {
   /// Returns the copies of some keys that are in the cache and not too old, in one snapshot.
   private func usableCopies(forKeys keys: [StoreKey]) async throws -> [CachedCopy<Value>?] {
     var found = [CachedCopy<Value>?](repeating: nil, count: keys.count)
-    let places = keys.indices.filter { isCacheable(keys[$0]) }
+    // A write that has not removed its copy yet takes the report of another host's write for its own.
+    let places = state.withLock { state in
+      keys.indices.filter { isCacheable(keys[$0]) && !state.busy.isBusy(keys[$0]) }
+    }
     guard !places.isEmpty else { return found }
     do {
       let copies = try await copies.values(forKeys: places.map { keys[$0] })

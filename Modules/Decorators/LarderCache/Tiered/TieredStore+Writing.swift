@@ -83,8 +83,11 @@ extension TieredStore {
         throw error
       }
       if let values {
-        await insert(keys, values, at: time) { [readOnly] index, busy in
-          busy.isCurrent(write.keys[index], isReported: !readOnly.contains(index))
+        let areCurrent = state.withLock { [readOnly] state in
+          keys.indices.map { state.busy.endReports(of: write.keys[$0], isReported: !readOnly.contains($0)) }
+        }
+        await insert(keys, values, at: time) { index, busy in
+          areCurrent[index] && busy.isCurrent(write.keys[index])
         }
       }
       return result
@@ -115,7 +118,11 @@ extension TieredStore {
   /// - Throws: The errors of removing the former copies.
   func replace(_ keys: [StoreKey], _ fills: [Keys.Fill?], _ boxes: SharedLoad.Values, at time: Int64) async throws {
     let (areCurrent, write) = state.withLock { state in
-      (fills.map { $0.map { state.busy.end($0) } ?? false }, Write(keys, [], in: &state.busy))
+      let areCurrent = fills.map { $0.map { state.busy.end($0) } ?? false }
+      let write = Write(keys, [], in: &state.busy)
+      // The base reports no write for this.
+      for key in write.keys { _ = state.busy.endReports(of: key, isReported: false) }
+      return (areCurrent, write)
     }
     defer { state.withLock { write.end(in: &$0.busy) } }
     do {
@@ -124,10 +131,7 @@ extension TieredStore {
       noteReports(of: keys, in: [])
       throw error
     }
-    // The base reports no write for this, so every report is that of another one.
-    await insert(keys, boxes, at: time) { index, busy in
-      areCurrent[index] && busy.isCurrent(write.keys[index], isReported: false)
-    }
+    await insert(keys, boxes, at: time) { index, busy in areCurrent[index] && busy.isCurrent(write.keys[index]) }
   }
 
   /// Ends loads without a result for the cache.
