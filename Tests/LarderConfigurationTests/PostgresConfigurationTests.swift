@@ -35,7 +35,7 @@ import Testing
     ).open("s", codec: .json(Value.self))
   }
 
-  @Test func `the information is that of the stack in code`() async throws {
+  @Test func `information and capabilities are those of the stack in code`() async throws {
     let server = try await PostgresServer.shared
     let (one, other) = (try await server.newSchema(), try await server.newSchema())
     let configured = try await Self.configured(one)
@@ -50,6 +50,7 @@ import Testing
       return "\(information)".replacing(schema, with: "")
     }
     #expect(text(configured.information, one) == text(AnyDataStore(written).information, other))
+    #expect(configured.capabilities == AnyDataStore(written).capabilities)
     try await configured.close()
     try await written.close()
     await database.close()
@@ -68,7 +69,7 @@ import Testing
   }
 
   static let suite = ConformanceSuite(
-    named: "a configured stack over PostgreSQL", lacking: [.keysWithoutValues, .observation], rounds: 1
+    named: "a configured stack over PostgreSQL", lacking: .keysWithoutValues, rounds: 1
   ) { location in
     try await configured(schema(of: location), access: location.access == .readWrite ? "readWrite" : "readOnly")
   }

@@ -16,7 +16,7 @@ import LarderTesting
 import TestSupport
 import Testing
 
-/// Ten configured stacks, each with the information of the one written in code, and conforming with the capabilities that it has.
+/// Ten configured stacks, each with the information and the capabilities of the one written in code.
 @Suite struct StackConformance {
   struct Stack: Sendable, CustomTestStringConvertible {
     typealias Value = SampleValue?
@@ -45,8 +45,7 @@ import Testing
     Stack(name: "JSON", settings: #"{"url": "json:FOLDER/s"}"#, lacking: .observation) { location, _ in
       try await JSONFileStore<Stack.Value>(path: location.path("s"), codec: .json(), access: location.access)
     },
-    Stack(name: "SQLite, batched", settings: #"{"url": "sqlite:FOLDER/s", "batched": true}"#, lacking: .observation) {
-      location, _ in
+    Stack(name: "SQLite, batched", settings: #"{"url": "sqlite:FOLDER/s", "batched": true}"#) { location, _ in
       try await SQLiteStore<Stack.Value>(path: location.path("s"), codec: .json(), access: location.access).batched()
     },
     Stack(
@@ -55,7 +54,7 @@ import Testing
         {"url": "lmdb:FOLDER/s", "metered": true, "cached": {"entries": 1000}, "expiring": {"sliding": "30m"},
          "batched": true}
         """#,
-      lacking: [.keysWithoutValues, .observation]
+      lacking: .keysWithoutValues
     ) { location, _ in
       try await LMDBStore(path: location.path("s"), codec: .json(Stack.Value.self).expiring(), access: location.access)
         .batched().cached(CachedStoreConfiguration(entryLimit: 1000)).expiring(.sliding(.seconds(1800))).metered(
@@ -64,7 +63,7 @@ import Testing
     Stack(
       name: "LMDB, write-behind",
       settings: #"{"url": "lmdb:FOLDER/s", "durability": "buffered", "writeBehind": {"age": "1ms"}}"#,
-      lacking: [.acknowledgedPersistence, .immediateRefusal, .observation]
+      lacking: [.acknowledgedPersistence, .immediateRefusal]
     ) { location, _ in
       try await LMDBStore<Stack.Value>(
         path: location.path("s"), codec: .json(), durability: .buffered, access: location.access
@@ -88,14 +87,14 @@ import Testing
     },
     Stack(
       name: "LMDB, bounded", settings: #"{"url": "lmdb:FOLDER/s", "bounded": {"bytes": "1GiB", "entries": 100000}}"#,
-      lacking: [.recordedCodecs, .observation], maximumKeyLength: 508
+      lacking: .recordedCodecs, maximumKeyLength: 508
     ) { location, _ in
       try await LMDBStore(path: location.path("s"), codec: .raw, access: location.access)
         .bounded(bytes: 1 << 30, entries: 100_000).typed(Stack.Value.self, codec: .json())
     },
     Stack(
       name: "SQLite, expiring", settings: #"{"url": "sqlite:FOLDER/s", "expiring": {"after": "1h", "purges": false}}"#,
-      lacking: [.keysWithoutValues, .observation]
+      lacking: .keysWithoutValues
     ) { location, _ in
       try await SQLiteStore(
         path: location.path("s"), codec: .json(Stack.Value.self).expiring(), access: location.access
@@ -104,8 +103,8 @@ import Testing
     },
     Stack(
       name: "LMDB, compressed and cached",
-      settings: #"{"url": "lmdb:FOLDER/s", "cached": {"entries": 10, "ttl": "1h"}, "compressed": true}"#,
-      lacking: .observation
+      settings:
+        #"{"url": "lmdb:FOLDER/s", "cached": {"entries": 10, "ttl": "1h"}, "compressed": true}"#
     ) { location, _ in
       try await LMDBStore(
         path: location.path("s"), codec: .json(Stack.Value.self).compressed(), access: location.access
@@ -126,7 +125,9 @@ import Testing
     },
   ]
 
-  @Test(arguments: stacks) func `the information is that of the stack in code`(_ stack: Stack) async throws {
+  @Test(arguments: stacks) func `information and capabilities are those of the stack in code`(_ stack: Stack)
+    async throws
+  {
     let folder = try TemporaryFolder()
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     let (one, other) = (try ConformanceLocation(), try ConformanceLocation())
@@ -138,6 +139,7 @@ import Testing
       return "\(information)".replacing(location.path(""), with: "")
     }
     #expect(text(configured.information, one) == text(AnyDataStore(written).information, other))
+    #expect(configured.capabilities == AnyDataStore(written).capabilities)
     try await configured.close()
     try await written.close()
   }
@@ -154,6 +156,21 @@ import Testing
     where conformanceCase.id == "201" || (index + first) % share == 0 {
       try await conformanceCase.run()
     }
+  }
+}
+
+extension AnyDataStore {
+  /// The names of the capabilities of the store inside.
+  var capabilities: Set<String> {
+    var names: Set<String> = []
+    if maintenance != nil { names.insert("maintenance") }
+    if expiry != nil { names.insert("expiry") }
+    if invalidation != nil { names.insert("invalidation") }
+    if flushing != nil { names.insert("flushing") }
+    if observation != nil { names.insert("observation") }
+    if queue != nil { names.insert("queue") }
+    if pausableQueue != nil { names.insert("pausableQueue") }
+    return names
   }
 }
 

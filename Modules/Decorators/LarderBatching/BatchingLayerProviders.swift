@@ -30,7 +30,10 @@ public struct BatchedLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    AnyDataStore(try await base.open(codec: codec).batched(bounds: settings.batchBounds()))
+    func layer(over store: some DataStore<Value>) -> AnyDataStore<Value> {
+      AnyDataStore(store.batched(bounds: settings.batchBounds()))
+    }
+    return layer(over: try await base.open(codec: codec).base)
   }
 }
 
@@ -64,9 +67,12 @@ public struct WriteBehindLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    AnyDataStore(
-      try await base.open(codec: codec).writeBehind(
-        bounds: settings.batchBounds(), maximumAge: settings.duration("age") ?? .milliseconds(100)))
+    func layer(over store: some DataStore<Value>) -> AnyDataStore<Value> {
+      AnyDataStore(
+        store.writeBehind(
+          bounds: settings.batchBounds(), maximumAge: settings.duration("age") ?? .milliseconds(100)))
+    }
+    return layer(over: try await base.open(codec: codec).base)
   }
 }
 

@@ -44,10 +44,11 @@ public struct BoundedLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    try await base.open(codec: .raw) { store in
+    func layer(over store: some DataStore<[UInt8]>) async throws -> AnyDataStore<Value> {
       let bounded = try await store.bounded(
         bytes: settings.byteCount("bytes") ?? .max, entries: settings.count("entries"))
       return AnyDataStore(bounded.typed(Value.self, codec: codec))
     }
+    return try await base.open(codec: .raw) { try await layer(over: $0.base) }
   }
 }

@@ -52,7 +52,9 @@ public struct ExpiringLayerProvider: LayerProvider {
       } else {
         .never
       }
-    let store = try await base.open(codec: codec.expiring())
-    return AnyDataStore(ExpiringStore(store, timeToLive: timeToLive, purgesOnWrite: settings.flag("purges") ?? true))
+    func layer(over store: some DataStore<Expiring<Value>>) -> AnyDataStore<Value> {
+      AnyDataStore(ExpiringStore(store, timeToLive: timeToLive, purgesOnWrite: settings.flag("purges") ?? true))
+    }
+    return layer(over: try await base.open(codec: codec.expiring()).base)
   }
 }

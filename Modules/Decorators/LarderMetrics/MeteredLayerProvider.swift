@@ -33,9 +33,11 @@ public struct MeteredLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    AnyDataStore(
-      try await base.open(codec: codec).metered(
-        as: settings.stack, slowThreshold: settings.duration("slow") ?? .milliseconds(100)))
+    func layer(over store: some DataStore<Value>) -> AnyDataStore<Value> {
+      AnyDataStore(
+        store.metered(as: settings.stack, slowThreshold: settings.duration("slow") ?? .milliseconds(100)))
+    }
+    return layer(over: try await base.open(codec: codec).base)
   }
 }
 #endif

@@ -13,10 +13,16 @@
 ///   func open<Value: Sendable>(
 ///     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
 ///   ) async throws -> AnyDataStore<Value> {
-///     AnyDataStore(CheckedStore(try await base.open(codec: codec), limit: settings.byteCount("limit")))
+///     func layer(over store: some DataStore<Value>) -> AnyDataStore<Value> {
+///       AnyDataStore(CheckedStore(store, limit: settings.byteCount("limit")))
+///     }
+///     return layer(over: try await base.open(codec: codec).base)
 ///   }
 /// }
 /// ```
+///
+/// In the generic function, the layer is around the store itself and not around an ``AnyDataStore``. So it has the
+/// capabilities that it has in code, such as observation. See <doc:Existentials>.
 public protocol LayerProvider: Sendable {
   /// The name of the layer in settings, such as `cached`.
   ///

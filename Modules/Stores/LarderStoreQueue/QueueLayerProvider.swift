@@ -45,10 +45,11 @@ public struct QueueLayerProvider: LayerProvider {
   public func open<Value: Sendable>(
     codec: some Codec<Value>, over base: some OpenableStore, settings: LayerSettings
   ) async throws -> AnyDataStore<Value> {
-    try await base.open(codec: .raw) { store in
+    func layer(over store: some DataStore<[UInt8]>) async throws -> AnyDataStore<Value> {
       AnyDataStore(
         try await StoreQueue(
           store, prefix: StoreKey(settings.text("prefix") ?? ""), codec: codec, configuration: configuration))
     }
+    return try await base.open(codec: .raw) { try await layer(over: $0.base) }
   }
 }

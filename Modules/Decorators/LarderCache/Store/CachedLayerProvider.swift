@@ -53,6 +53,9 @@ public struct CachedLayerProvider: LayerProvider {
     let configuration = CachedStoreConfiguration<Value>(
       entryLimit: settings.count("entries"), timeToLive: timeToLive, refreshAfter: settings.duration("refresh"),
       negativeTimeToLive: settings.duration("missing"))
+    func layer(over store: some DataStore<Value>) -> AnyDataStore<Value> {
+      AnyDataStore(store.cached(configuration))
+    }
     return try await base.open(codec: codec) { store in
       let seesAllCommits = store.information.sharing == .exclusive || store.information.reportsAllCommits
       guard seesAllCommits || timeToLive != nil else {
@@ -61,7 +64,7 @@ public struct CachedLayerProvider: LayerProvider {
           message: "\(settings.layerKey) would serve old values without a limit, because the store does not report the "
             + "commits of others; set \(settings.key("ttl"))")
       }
-      return AnyDataStore(store.cached(configuration))
+      return layer(over: store.base)
     }
   }
 }
