@@ -369,7 +369,8 @@ import Testing
   private func openReported(
     _ base: FaultyStore<ObservingStore<MemoryStore<Int>>>
   ) throws -> TieredStore<FaultyStore<ObservingStore<MemoryStore<Int>>>, FaultyStore<MemoryStore<[UInt8]>>> {
-    try base.cached(in: cache, codec: .json(Int.self)) { [clock] in clock.date }
+    let configuration = TieredStoreConfiguration(timeToLive: .seconds(3600))
+    return try base.cached(in: cache, codec: .json(Int.self), configuration: configuration) { [clock] in clock.date }
   }
 
   @Test func `a report that a write takes for its own voids the copy that it has not removed`() async throws {

@@ -194,15 +194,16 @@ package final class PostgresServer: Sendable {
   ///     has made it durable, as `synchronous_standby_names` says. Defaults to `false`.
   ///   - isColdCopy: A Boolean value that indicates whether the standby begins with a copy of the files of the stopped
   ///     server, which has the same identity, instead of a base backup. Defaults to `false`.
+  ///   - port: The port. Defaults to that of the server, which both can have if they listen in their folders only.
   /// - Returns: The standby, after it has reached the state of the server.
   package func addStandby(
-    named name: String = "standby", isSynchronous: Bool = false, isColdCopy: Bool = false
+    named name: String = "standby", isSynchronous: Bool = false, isColdCopy: Bool = false, port: String? = nil
   ) async throws -> PostgresServer {
     // The checkpoint of the base backup proves that the server has read the new value. From then on, commits wait for the
     // standby.
     if isSynchronous { try await set(["synchronous_standby_names": name]) }
     let source = "\(connectionString) application_name=\(name)"
-    let port = try ownCluster.port
+    let port = try port ?? ownCluster.port
     if isColdCopy { try await stop() }
     let cluster = try await PostgresServer.run { [folder = try folder] in
       let cluster = try Cluster(port: port)
@@ -216,7 +217,7 @@ package final class PostgresServer: Sendable {
         try cluster.run("pg_basebackup", ["-d", source, "-R", "-X", "stream", "-c", "fast", "--no-sync"])
       }
       try cluster.append(
-        ["synchronous_standby_names": ""].merging(isColdCopy ? ["primary_conninfo": source] : [:]) { $1 })
+        ["synchronous_standby_names": "", "port": port].merging(isColdCopy ? ["primary_conninfo": source] : [:]) { $1 })
       return cluster
     }
     if isColdCopy { try await start() }

@@ -1,18 +1,17 @@
-#if Postgres && os(Linux)
+#if os(Linux)
 import Foundation
-import TestSupport
 
 /// Two network namespaces, each with a link to the one of this process.
 ///
 /// If they cannot be created, the reason is printed.
-final class TwoNetworks: Sendable {
+package final class TwoNetworks: Sendable {
   /// A Boolean value that indicates whether the namespaces exist.
-  let areThere: Bool
+  package let areThere: Bool
 
   /// The addresses of this process on each link, or none.
-  let addresses: [String]
+  package let addresses: [String]
 
-  init() throws {
+  package init() throws {
     let network = "198.18.\(getpid() & 0xFF)"
     var problem = geteuid() == 0 ? nil : "only root may create network namespaces"
     for link in 0...1 where problem == nil {
@@ -42,12 +41,12 @@ final class TwoNetworks: Sendable {
   }
 
   /// The beginning of a command that runs in a namespace.
-  func command(in link: Int) -> [String] {
+  package func command(in link: Int) -> [String] {
     ["ip", "netns", "exec", Self.name(link)]
   }
 
   /// Cuts a link with `down`, and repairs it with `up`.
-  func set(_ link: Int, _ state: String) throws {
+  package func set(_ link: Int, _ state: String) throws {
     if let problem = try Self.run([["-n", Self.name(link), "link", "set", "eth0", state]]) {
       throw CocoaError(.featureUnsupported, userInfo: [NSLocalizedDescriptionKey: problem])
     }
