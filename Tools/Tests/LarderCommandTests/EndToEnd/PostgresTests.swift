@@ -110,6 +110,50 @@ import Testing
     #expect(errors.allSatisfy { $0.contains("records no codec") && $0.contains("--codec raw") })
   }
 
+  /// The store reports its changes, as the article on the change feed describes.
+  @Test func `changes of other processes are watched`() async throws {
+    let run = try await withServer(
+      """
+      larder set postgres:users ada 1
+      larder watch postgres:users || echo "status $?"
+      psql -q <<'SQL'
+      CREATE UNLOGGED TABLE larder_changes(
+        xid xid8 NOT NULL DEFAULT pg_current_xact_id(), origin bigint, store text NOT NULL,
+        keys bytea[], lower bytea, upper bytea);
+      CREATE INDEX larder_changes_xid ON larder_changes(xid);
+      CREATE UNLOGGED TABLE larder_feed(
+        id boolean PRIMARY KEY DEFAULT true CHECK (id), epoch bigint NOT NULL, trimmed xid8 NOT NULL,
+        horizon xid8 NOT NULL, noted timestamptz NOT NULL);
+      UPDATE larder_stores SET format = 2 WHERE name = 'users';
+      SQL
+      # Not by the function `larder`, of which $! would be another process.
+      '\(Tool.path)' watch postgres:users --initial > lines & watch=$!
+      wait_for() { for i in $(seq 300); do if grep -q "$1" lines; then return; fi; sleep 0.05; done; echo "$1 is missing"; }
+      wait_for ada
+      larder set postgres:users bob 2
+      wait_for bob
+      psql -qc "WITH written AS (UPDATE users SET value = '\\x03') INSERT INTO larder_changes(store, lower) VALUES('users', '')"
+      wait_for '"ada".*3'
+      larder remove postgres:users ada
+      wait_for removed
+      kill -TERM $watch
+      wait $watch || echo "status $?"
+      cat lines
+      """)
+    #expect(
+      run.output == """
+        status 64
+        status 143
+        {"key":"ada","change":"set","value":1}
+        {"key":"bob","change":"set","value":2}
+        {"key":"ada","change":"set","value":3}
+        {"key":"bob","change":"set","value":3}
+        {"key":"ada","change":"removed"}
+
+        """)
+    #expect(run.errors.contains("does not report the changes of other programs"), "\(run)")
+  }
+
   @Test func `a queue is processed`() async throws {
     let run = try await withServer(
       """
