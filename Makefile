@@ -44,7 +44,7 @@ export TARGETS ?=
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs inspect
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs feed-costs inspect
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -215,6 +215,10 @@ instructions: set-up-bench ## Count the instructions of twelve hot paths, and co
 coordination-costs: set-up-bench ## Measure a free lock and a rate decision over several stores, beside Redis and PostgreSQL's advisory locks.
 	swift build --package-path Benchmarks --configuration release --product CoordinationCosts
 	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/CoordinationCosts"
+
+feed-costs: set-up-bench ## Measure writes to PostgreSQL that other hosts are told of, beside others, and the delays of the reports.
+	swift build --package-path Benchmarks --configuration release --product FeedCosts
+	@"$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/FeedCosts"
 
 hit-ratio: ## Show the hit ratios of the cache policies; ARGUMENTS="--trace FILE --entries 1000" for your own trace.
 	swift build --package-path Benchmarks --configuration release --product hit-ratio

@@ -67,6 +67,13 @@ let package = Package(
         .product(name: "LarderSQLite", package: "Larder"),
       ]),
     .executableTarget(
+      name: "FeedCosts",
+      dependencies: [
+        "PostgresServers",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+      ]),
+    .executableTarget(
       name: "FillCache", dependencies: ["PeakMemory", .product(name: "LarderCache", package: "Larder")]),
     .executableTarget(
       name: "FillQueue",

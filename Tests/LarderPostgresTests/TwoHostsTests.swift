@@ -31,7 +31,7 @@ import Testing
     try server.write(
       "local all all trust\nlocal replication all trust\nhost all all 198.18.0.0/15 trust\n", to: "data/pg_hba.conf")
     try await server.set([:])
-    // What the writer was told survives the failover.
+    // Synchronous, so that acknowledged writes survive the failover.
     let standby = try await server.addStandby(isSynchronous: true, port: ports[1])
     let (folder, schema) = (try TemporaryFolder(), try await server.newSchema())
     let processes = try (0...1).map { number in
@@ -90,7 +90,7 @@ import Testing
 private enum HostFault: CaseIterable {
   case writerIsCutOff, readerIsCutOff, bothAreCutOff, serverIsRestarted, serverCrashes
 
-  /// Lets the fault happen, and returns after its end.
+  /// Runs the fault, and returns after its end.
   func happen(to server: PostgresServer, _ networks: TwoNetworks, for duration: Duration) async throws {
     switch self {
     case .writerIsCutOff: try await cut([0], networks, duration)
