@@ -70,7 +70,7 @@ import Testing
     try await store.close()
   }
 
-  @Test func `an update of LMDB writes and reports only what changes`() async throws {
+  @Test func `an update of LMDB writes only what changes, and reports what it assigns`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)
     let store = try await LMDBStore(in: environment, codec: NonceCodec(.raw))
@@ -87,8 +87,9 @@ import Testing
     let events = StoreEvents()
     let observation = events.observe(store)
     try await store.update(keys) { slots in slots.assign(Array(slots)) }
+    #expect(events.take() == [.changed(keys.map { .key($0) })])
     try await store.update(keys + ["missing"]) { slots in slots[4] = nil }
-    #expect(events.take() == [])
+    #expect(events.take() == [.changed([.key("missing")])])
     try await store.update(keys) { slots in
       slots[1] = [1]
       slots[3] = nil

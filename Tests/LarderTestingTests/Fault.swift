@@ -87,6 +87,7 @@ enum Fault: String, CaseIterable, Sendable {
   case reportsNoRangeRemovals
   case reportsNoUpdates
   case reportsUnassigned
+  case hidesEqualAssignments
 
   /// The identity of a case that must find the fault.
   var detector: String {
@@ -175,6 +176,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .reportsNoRangeRemovals: "260"
     case .reportsNoUpdates: "262"
     case .reportsUnassigned: "260a"
+    case .hidesEqualAssignments: "260b"
     }
   }
 }

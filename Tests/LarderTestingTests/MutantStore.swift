@@ -230,9 +230,12 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
       }
     }
     return try await reporting(reported.map(StoreChange.key)) {
-      try await write(keys) { slots in
+      try await write(keys) { [fault] slots in
+        let stored = keys.indices.map { slots[$0] }
         let decision = body(&slots)
-        let changed = decision.isCommit ? slots.assignedIndices.map { keys[$0] } : []
+        var indices = decision.isCommit ? slots.assignedIndices : []
+        if fault == .hidesEqualAssignments { indices.removeAll { slots[$0] == stored[$0] } }
+        let changed = indices.map { keys[$0] }
         assigned.withLock { $0 = changed }
         return decision
       }

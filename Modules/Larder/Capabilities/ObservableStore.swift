@@ -13,8 +13,9 @@
 /// ## Promises
 ///
 /// - A change is reported after it is committed, never before. A reader that reads after the report finds the change.
-/// - A write that returns has reported every key and range that it changed. A key whose value stayed equal may be
-///   reported or not, because some stores don't write it. A write whose outcome is unknown is reported too.
+/// - A write that returns has reported every key and range that it named, and an update every key that it assigned, also if
+///   the value stayed equal. By that, a cache tells the report of its own write from those of others. A write whose outcome
+///   is unknown is reported too.
 /// - Changes of one writer are reported in the order of their commits. Those of writes that run at the same time, and those
 ///   of other processes and hosts that are reported together, may come in any order.
 /// - A report may name more than was written, such as a range instead of many keys. It never names less.

@@ -240,22 +240,24 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     try information.check(updateOf: keys)
     return try await handle.write(during: .update) { [self, identifier] transaction, record in
       let database = try changeableDatabase(in: transaction, during: .update)
-      let (decision, changes) = try update(keys, in: database, body)
+      let (decision, assigned, changes) = try update(keys, in: database, body)
       // LMDB commits a transaction without changes without writing anything.
-      guard !changes.keys.isEmpty else { return decision }
-      let hasWritten = try changes.encoded.write(to: database)
-      try recordCodecName(in: transaction, during: .update, noting: &record)
-      record.append(changes.keys, in: identifier, hasWritten: hasWritten)
+      let hasWritten = try changes.map { changes in
+        let hasWritten = try changes.write(to: database)
+        try recordCodecName(in: transaction, during: .update, noting: &record)
+        return hasWritten
+      }
+      record.append(assigned, in: identifier, hasWritten: hasWritten ?? false)
       return decision
     }
   }
 
-  /// Runs the body of an update, and returns its decision and what it has changed.
+  /// Runs the body of an update, and returns its decision, the keys that it has assigned, and the changes, if there are any.
   // Specialized for the same reason as `encoded(_:_:)`.
   @_specialize(kind:partial,where Value == [UInt8])
   private func update<Result>(
     _ keys: [StoreKey], in database: RawDatabase, _ body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
-  ) throws -> (decision: UpdateDecision<Result>, changes: (keys: [StoreKey], encoded: EncodedChanges)) {
+  ) throws -> (decision: UpdateDecision<Result>, assigned: [StoreKey], changes: EncodedChanges?) {
     // Bytes of the memory map, which stay in place until the transaction writes.
     let stored = try keys.map { try database.value(forKey: $0) }
     var slots = UpdateSlots(
@@ -265,7 +267,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     let decision = body(&slots)
     // All values are encoded before any is written.
     var replaced: [StoreKey: UnsafeRawBufferPointer] = [:]
-    let changes = (decision.isCommit ? slots.assignedIndices : []).compactMap { number -> BatchChange<Replacement>? in
+    let assigned = decision.isCommit ? slots.assignedIndices : []
+    let changes = assigned.compactMap { number -> BatchChange<Replacement>? in
       let (key, old) = (keys[number], stored[number])
       guard let value = slots[number] else { return old.map { _ in .remove(key) } }
       replaced[key] = old
@@ -276,8 +279,8 @@ public final class LMDBStore<Value: Sendable>: DataStore {
     } encode: { replacement, key, bytes in
       try coder.append(replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
     }
-    let changedKeys = encoded.removeUnchanged(from: replaced)
-    return (decision, (changedKeys, encoded))
+    encoded.removeUnchanged(from: replaced)
+    return (decision, assigned.map { keys[$0] }, encoded.steps.isEmpty ? nil : encoded)
   }
 
   /// A value of an update, with a copy of the stored bytes that it replaces.

@@ -30,6 +30,9 @@ public struct QueueStoreProvider: StoreProvider {
   /// A one-line description of the stores.
   public var summary: String { "a durable queue in a folder at a path" }
 
+  /// `true`.
+  public var opensQueues: Bool { true }
+
   /// Opens the queue in the folder that the URL names, with a default ``QueueConfiguration``.
   ///
   /// - Throws: `StoreError` with `invalidArgument` if the path is empty; any error of opening a ``QueueStore``.

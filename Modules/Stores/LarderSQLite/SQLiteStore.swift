@@ -233,7 +233,12 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       ) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-        let (decision, changes) = try coder.update(keys, stored: stored, deciding: body)
+        var assigned: [StoreKey] = []
+        let (decision, changes) = try coder.update(keys, stored: stored) { slots in
+          let decision = body(&slots)
+          if decision.isCommit { assigned = slots.assignedIndices.map { keys[$0] } }
+          return decision
+        }
         for (key, bytes) in changes {
           if let bytes {
             try bytes.withUnsafeBytes { try table.setValue($0, forKey: key) }
@@ -241,7 +246,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
             try table.removeValue(forKey: key)
           }
         }
-        transaction.changes.append(changes.map(\.key), in: self.table.identifier, hasWritten: !changes.isEmpty)
+        transaction.changes.append(assigned, in: self.table.identifier, hasWritten: !changes.isEmpty)
         return decision
       }
     }

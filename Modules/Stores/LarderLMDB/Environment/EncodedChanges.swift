@@ -6,9 +6,7 @@ extension EncodedChanges {
   /// Removes the changes that would set a value which is stored already.
   ///
   /// - Parameter stored: The stored values of the keys.
-  /// - Returns: The keys of the remaining changes.
-  mutating func removeUnchanged(from stored: [StoreKey: UnsafeRawBufferPointer]) -> [StoreKey] {
-    var keys: [StoreKey] = []
+  mutating func removeUnchanged(from stored: [StoreKey: UnsafeRawBufferPointer]) {
     steps = steps.compactMap { step in
       guard case .items(let items) = step else { return step }
       let changed = items.filter { item in
@@ -17,10 +15,8 @@ extension EncodedChanges {
           !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
         }
       }
-      keys += changed.map(\.key)
       return changed.isEmpty ? nil : .items(changed)
     }
-    return keys
   }
 
   /// Writes the changes to a database.

@@ -25,6 +25,9 @@ public struct PostgresQueueProvider: StoreProvider {
   /// A one-line description of the queues.
   public var summary: String { "a queue in PostgreSQL, NAME or CONNECTION#NAME, as for postgres:" }
 
+  /// `true`.
+  public var opensQueues: Bool { true }
+
   /// Opens the queue that a URL names, with a default ``PostgresQueueConfiguration``.
   ///
   /// - Throws: `StoreError`: `invalidArgument` if the name is missing or the URL has a password; `notFound`; the errors of

@@ -80,6 +80,19 @@ extension CaseList {
       try await observed.settle()
       try expect("the reported changes", reports.take(), equals: [])
     }
+    add("260b", "an update reports a key that it assigns an equal value", keys: ["a"]) { observed, _ in
+      let reports = Reports(of: .all, in: observed.observation)
+      try await observed.store.update(["a", "b"]) { slots in
+        slots[0] = slots[0]
+        slots[1] = nil
+      }
+      try await observed.settle()
+      let changes = reports.take()
+      for key: StoreKey in ["a", "b"] {
+        try expect(
+          "whether the reported changes cover \(key)", changes.contains { $0.range.contains(key) }, equals: true)
+      }
+    }
     add("261", "a write is not reported before its commit", keys: ["a"]) { observed, _ in
       let reports = Reports(of: .only("a"), in: observed.observation)
       let early = try await observed.store.update("a") { slot in
