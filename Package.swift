@@ -429,7 +429,7 @@ let package = Package(
         "LarderConfiguration", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompression",
         "LarderCrypto", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation",
         "LarderPostgres",
-        "LarderSQLite", "LarderStoreQueue", "LarderTesting", "LarderWorker", "TestSupport",
+        "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderTesting", "LarderWorker", "TestSupport",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
         .product(
           name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"])),

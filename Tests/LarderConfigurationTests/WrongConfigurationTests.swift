@@ -3,6 +3,7 @@ import Foundation
 import Larder
 import LarderConfiguration
 import LarderCrypto
+import LarderQueue
 import TestSupport
 import Testing
 
@@ -199,6 +200,62 @@ import Testing
     }
     #expect(
       error?.message == "stores.s.batched.{} in app.json is no setting; did you mean stores.s.batched?")
+  }
+
+  /// In JSON, `null` is a name without a value, and `true` is a number for some providers.
+  @Test(arguments: [
+    (#""encrypted": null"#, "stores.s.encrypted in app.json has no value"),
+    (#""encrypted": {"ring": null}"#, "stores.s.encrypted.ring in app.json has no value"),
+    (#""bounded": {"entries": 5, "bytes": null}"#, "stores.s.bounded.bytes in app.json has no value"),
+    (#""access": null"#, "stores.s.access in app.json has no value"),
+    (#""bounded": {"bytes": true}"#, "stores.s.bounded.bytes in app.json must be a size"),
+    (#""cached": {"entries": true}"#, "stores.s.cached.entries in app.json must be a whole number"),
+    (#""compressed": {"level": true}"#, "stores.s.compressed.level in app.json must be a whole number"),
+  ]) func `a value of another type is named`(_ setting: String, _ text: String) async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let source = try ConfigurationSource.json(
+      Data(#"{"stores": {"s": {"url": "memory:", \#(setting)}}}"#.utf8), name: "app.json")
+    let error = await expectStoreError(.invalidArgument) {
+      try await Stacks.all(source, ring: ring).open("s", codec: .json(Int.self))
+    }
+    #expect(error?.message.hasPrefix(text) == true, "\(error?.message ?? "")")
+  }
+
+  #if ConfigurationYAML
+  /// The provider of YAML does not merge mappings.
+  @Test func `a merged mapping is named`() async throws {
+    let path = folder.path("app.yaml")
+    try "prod: &prod\n  encrypted: {ring: main}\nstores:\n  s:\n    <<: *prod\n    url: \"memory:\"\n"
+      .write(toFile: path, atomically: true, encoding: .utf8)
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let error = await expectStoreError(.invalidArgument) {
+      try await Stacks.all(.yaml(path: path), ring: ring).open("s", codec: .json(Int.self))
+    }
+    #expect(error?.message.contains("stores.s.encrypted") == true, "\(error?.message ?? "")")
+  }
+  #endif
+
+  /// Purging would remove items, and a cache would hide those of others.
+  @Test(arguments: [
+    "cached.entries": "5", "cached.ttl": "1m", "batched": "true", "writeBehind": "true", "expiring.after": "1h",
+    "bounded.entries": "5",
+  ]) func `a layer over a queue is named`(_ key: String, _ value: String) async throws {
+    let keys = try TemporaryFolder()
+    let ring = try await KeyRing.open(in: .file(keys.path("keys")), createsIfMissing: true)
+    let stacks = Stacks(
+      sources: [try Form.json.source(["url": "queue:\(folder.path("q"))", key: value])],
+      stores: [QueueStoreProvider()], layers: Stacks.layers(ring))
+    let error = await expectStoreError(.invalidArgument) { try await stacks.openQueue("s", codec: .json(Int.self)) }
+    #expect(error?.message.contains("does not fit stores.s.url") == true, "\(error?.message ?? "")")
+    #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path("")) == [])
+  }
+
+  @Test func `nothing shows a password`() async throws {
+    let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
+    let stacks = Stacks.all(
+      .environment(["STORES_S_URL": "user=ada password=secret host=db:5432"]), ring: ring)
+    let error = await expectStoreError(.invalidArgument) { try await stacks.open("s", codec: .json(Int.self)) }
+    #expect(error.map { "\($0) \(stacks)" }?.contains("secret") == false)
   }
 
   @Test(arguments: ["", "S", "s.t", "s-t", "s_t", "1s", "userSessions"])

@@ -18,6 +18,9 @@ public struct ConfigurationSource: Sendable {
   let snapshot: any ConfigSnapshot
   let names: [String]
 
+  /// The names of values that are known to be `true` or `false`, and no numbers.
+  let flagNames: Set<String>
+
   /// Creates a source.
   ///
   /// The source is read once. Stacks do not change while a program runs.
@@ -30,6 +33,13 @@ public struct ConfigurationSource: Sendable {
   public init(_ snapshot: any ConfigSnapshot, names: some Sequence<String>) {
     self.snapshot = snapshot
     self.names = Array(names)
+    flagNames = []
+  }
+
+  private init(_ snapshot: any ConfigSnapshot, members: [String: JSONMember]) {
+    self.snapshot = snapshot
+    names = members.flatMap { $1.names(at: $0) }
+    flagNames = Set(members.flatMap { $1.flagNames(at: $0) })
   }
 
   /// Returns the environment as a source, with names such as `STORES_SESSIONS_CACHED_ENTRIES`.
@@ -72,8 +82,7 @@ public struct ConfigurationSource: Sendable {
   /// - Throws: As ``json(path:)``.
   public static func json(_ document: Data, name: String) throws -> ConfigurationSource {
     let snapshot = try JSONSnapshot(data: document.bytes, providerName: name, parsingOptions: .default)
-    let object = try JSONSerialization.jsonObject(with: document) as? [AnyHashable: Any] ?? [:]
-    return ConfigurationSource(snapshot, names: names(of: object, in: ""))
+    return ConfigurationSource(snapshot, members: try JSONDecoder().decode([String: JSONMember].self, from: document))
   }
 
   #if ConfigurationYAML
@@ -92,11 +101,50 @@ public struct ConfigurationSource: Sendable {
   }
   #endif
 
+  #if ConfigurationYAML
   private static func names(of members: [AnyHashable: Any], in prefix: String) -> [String] {
     members.flatMap { name, value in
       guard let inner = value as? [AnyHashable: Any] else { return ["\(prefix)\(name)"] }
       // An empty object has no value. Its name lets it be reported instead of ignored.
       return inner.isEmpty ? ["\(prefix)\(name).{}"] : names(of: inner, in: "\(prefix)\(name).")
+    }
+  }
+  #endif
+}
+
+extension ConfigurationSource: CustomStringConvertible {
+  /// The name of the provider, without the values, which can be confidential.
+  public var description: String { "ConfigurationSource[\(snapshot.providerName)]" }
+}
+
+/// A member of a JSON object, of which only the kind and the names are of interest.
+private enum JSONMember: Decodable {
+  case object([String: JSONMember])
+  case flag
+  case other
+
+  init(from decoder: any Decoder) throws {
+    let container = try decoder.singleValueContainer()
+    if let members = try? container.decode([String: JSONMember].self) {
+      self = .object(members)
+    } else {
+      self = (try? container.decode(Bool.self)) == nil ? .other : .flag
+    }
+  }
+
+  /// Returns the names of the values in the member.
+  func names(at name: String) -> [String] {
+    guard case .object(let members) = self else { return [name] }
+    // An empty object has no value. Its name lets it be reported instead of ignored.
+    return members.isEmpty ? ["\(name).{}"] : members.flatMap { $1.names(at: "\(name).\($0)") }
+  }
+
+  /// Returns the names of the Boolean values in the member.
+  func flagNames(at name: String) -> [String] {
+    switch self {
+    case .object(let members): members.flatMap { $1.flagNames(at: "\(name).\($0)") }
+    case .flag: [name]
+    case .other: []
     }
   }
 }

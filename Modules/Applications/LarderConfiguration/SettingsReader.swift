@@ -32,12 +32,28 @@ struct SettingsReader {
         guard candidate.hasPrefix(prefix), !known.contains(candidate) else { return false }
         return candidate.dropFirst(prefix.count).first.map { !$0.isLetter && !$0.isNumber } ?? true
       }
+      try checkValues(keys, in: source)
       guard let wrong = unknown.min() else { continue }
       let nearest = known.min { $0.distance(to: wrong) < $1.distance(to: wrong) }
       throw StoreError(
         .invalidArgument, during: .open, store: name,
         message: "\(wrong) in \(source.snapshot.providerName) is no setting"
           + (nearest.map { "; did you mean \($0)?" } ?? ""))
+    }
+  }
+
+  /// Checks that each setting that a source names has a value there.
+  ///
+  /// A `null` in JSON and a merged mapping in YAML have a name and no value, and a layer such as `encrypted` would be missing.
+  private func checkValues(_ keys: [[String]], in source: ConfigurationSource) throws {
+    let names = Set(source.names)
+    for key in keys {
+      let path = [section, name] + key
+      guard names.contains(source.encodedName(of: path)), !source.hasAnyValue(forKey: path) else { continue }
+      throw StoreError(
+        .invalidArgument, during: .open, store: name,
+        message:
+          "\(source.encodedName(of: path)) in \(source.snapshot.providerName) has no value; set one, or remove it")
     }
   }
 
@@ -79,6 +95,11 @@ extension ConfigurationSource {
     return key.joined(separator: ".")
   }
 
+  /// Returns whether the source has a value of any type, or a flag without a value.
+  fileprivate func hasAnyValue(forKey key: [String]) -> Bool {
+    hasValue(forKey: key) || (try? snapshot.value(forKey: AbsoluteConfigKey(key), type: .bool).value) != nil
+  }
+
   /// Returns whether the source has a value of any type.
   fileprivate func hasValue(forKey key: [String]) -> Bool {
     do {
@@ -96,7 +117,11 @@ extension ConfigurationSource {
       try? snapshot.value(forKey: AbsoluteConfigKey(key), type: type).value?.content
     }
     func text() -> String? { if case .string(let text) = content(.string) { text } else { nil } }
-    func number() -> Int? { if case .int(let number) = content(.int) { number } else { nil } }
+    func number() -> Int? {
+      // A provider of JSON returns 1 for `true`.
+      guard !flagNames.contains(encodedName(of: key)), case .int(let number) = content(.int) else { return nil }
+      return number
+    }
     switch kind {
     case .flag:
       guard case .bool(let flag) = content(.bool) else { return nil }

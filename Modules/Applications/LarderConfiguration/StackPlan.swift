@@ -44,11 +44,12 @@ struct StackPlan: Sendable {
     guard let address = store.text("url") else {
       throw store.error("url", "is missing; set the address of the store, such as sqlite:shop.db")
     }
-    guard let url = try? StoreURL(address) else {
+    // Text without a scheme can have a colon too, after a password.
+    guard let url = try? StoreURL(address), url.scheme.wholeMatch(of: /[a-z][a-z0-9+.-]*/) != nil else {
       throw store.error(
         "url", "has no scheme; write the kind of store and a colon before the location, as in sqlite:shop.db")
     }
-    guard stores.contains(where: { $0.scheme == url.scheme }) else {
+    guard let provider = stores.first(where: { $0.scheme == url.scheme }) else {
       let known = stores.map(\.scheme).sorted().map { "\($0):" }.joined(separator: ", ")
       throw store.error("url", "has the scheme \(url.scheme):, which the program does not offer; it offers \(known)")
     }
@@ -73,6 +74,10 @@ struct StackPlan: Sendable {
       throw upper.settings.error(nil, "contradicts \(lower.settings.layerKey); set one of them")
     }
     for layer in layers {
+      if provider.opensQueues, !layer.provider.fitsQueues {
+        throw layer.settings.error(
+          nil, "does not fit \(store.key("url")), which is the address of a queue; remove one of them")
+      }
       if let other = layers.first(where: { layer.provider.contradictions.contains($0.provider.name) }) {
         throw layer.settings.error(nil, "contradicts \(other.settings.layerKey); set one of them")
       }

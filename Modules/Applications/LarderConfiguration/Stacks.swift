@@ -156,9 +156,34 @@ public struct Stacks: Sendable {
     return lines.joined(separator: "\n")
   }
 
+  /// Returns the options with which a stack opens its store, such as the access.
+  ///
+  /// ```swift
+  /// let isReadOnly = try stacks.options(of: "sessions").access != .readWrite
+  /// ```
+  ///
+  /// - Parameter name: The name of the stack.
+  /// - Throws: `StoreError` with `invalidArgument`.
+  public func options(of name: String) throws -> StoreOptions { try plan(of: name).options }
+
+  /// Returns the names of the layers of a stack, from the outside in.
+  ///
+  /// ```swift
+  /// print(try stacks.layers(of: "sessions"))  // ["cached", "batched"]
+  /// ```
+  ///
+  /// - Parameter name: The name of the stack.
+  /// - Throws: `StoreError` with `invalidArgument`.
+  public func layers(of name: String) throws -> [String] { try plan(of: name).layers.reversed().map(\.provider.name) }
+
   private func plan(of name: String) throws -> StackPlan {
     try StackPlan(name, sources: sources, stores: stores, layers: layers)
   }
+}
+
+extension Stacks: CustomStringConvertible {
+  /// The names of the sources, without their values, which can be confidential.
+  public var description: String { "Stacks[\(sources.map(\.description).joined(separator: ", "))]" }
 }
 
 /// A store of a registry that is not open yet.

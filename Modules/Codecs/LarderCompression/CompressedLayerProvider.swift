@@ -17,6 +17,9 @@ public struct CompressedLayerProvider: LayerProvider {
   /// A one-line description of the layer.
   public var summary: String { "compresses values" }
 
+  /// `true`.
+  public var fitsQueues: Bool { true }
+
   /// The place of compression, before encryption.
   public var place: LayerPlace { .compression }
 

@@ -19,6 +19,9 @@ public struct MeteredLayerProvider: LayerProvider {
   /// A one-line description of the layer.
   public var summary: String { "measures calls" }
 
+  /// `true`.
+  public var fitsQueues: Bool { true }
+
   /// The place of metrics, outside of all other layers.
   public var place: LayerPlace { .metrics }
 

@@ -43,6 +43,11 @@ public protocol LayerProvider: Sendable {
   /// Two layers at the same place contradict each other anyway. Defaults to an empty list.
   var contradictions: [String] { get }
 
+  /// A Boolean value that indicates whether the layer fits a queue, such as a codec of its items.
+  ///
+  /// Defaults to `false`.
+  var fitsQueues: Bool { get }
+
   /// Checks the settings before anything is opened.
   ///
   /// Each setting is in its range already. Check what concerns several of them, or what your provider knows, such as the
@@ -69,6 +74,9 @@ public protocol LayerProvider: Sendable {
 extension LayerProvider {
   /// An empty list.
   public var contradictions: [String] { [] }
+
+  /// `false`.
+  public var fitsQueues: Bool { false }
 
   /// Accepts all settings.
   public func check(_ settings: LayerSettings) throws {}

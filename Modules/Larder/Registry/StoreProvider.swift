@@ -14,6 +14,11 @@ public protocol StoreProvider: Sendable {
   /// The name of the default codec of new stores, such as `json`.
   var codecName: String { get }
 
+  /// A Boolean value that indicates whether the stores of the provider are queues.
+  ///
+  /// Of the layers of a configured stack, only those fit a queue that say so. Defaults to `false`.
+  var opensQueues: Bool { get }
+
   /// Opens a store before the type of its values is chosen.
   ///
   /// - Parameters:
@@ -25,6 +30,11 @@ public protocol StoreProvider: Sendable {
   ///   `invalidArgument` with an ``UnrecordedCodecError`` if the store records no codec, its values can have any, and
   ///   `newCodecName` is `nil`; other codes that opening a store of this kind throws.
   func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) async throws -> Untyped
+}
+
+extension StoreProvider {
+  /// `false`.
+  public var opensQueues: Bool { false }
 }
 
 /// The error of a store that another program created and that records no codec, if you did not choose one.

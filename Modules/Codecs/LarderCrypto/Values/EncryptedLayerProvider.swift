@@ -24,6 +24,9 @@ public struct EncryptedLayerProvider: LayerProvider {
   /// A one-line description of the layer.
   public var summary: String { "encrypts values" }
 
+  /// `true`.
+  public var fitsQueues: Bool { true }
+
   /// The place of encryption, next to the store.
   public var place: LayerPlace { .encryption }
 

@@ -25,6 +25,9 @@ public import Larder
 /// can lose accepted writes, the initializer requires a time to live. For an exclusive
 /// base, empty the cache after you have changed the base in another way. Only one `TieredStore` at a time should use a
 /// cache, and always for the same base; several share a store of bytes by different ``TieredStoreConfiguration/keyPrefix``es.
+/// If several use the same prefix, such as those of hosts that share their loads, each of them can serve a copy until its time
+/// to live is over, even if it has written the key itself: another one may have stored the copy from an earlier read, with the
+/// time of another clock.
 ///
 /// **If the cache fails,** reads go to the base, and the error is reported to ``TieredStoreConfiguration/onCacheFailure``. A
 /// write throws the error and leaves the base unchanged if the former entries cannot be removed from the cache.

@@ -58,8 +58,9 @@ public struct TieredStoreConfiguration: Sendable {
   /// configuration.loadingAlone = { key, load in try await locks.withLock(key) { _ in try await load() } }
   /// ```
   ///
-  /// Hosts that waited find the copy in the cache, if they share it, and do not load the value again. Loads of several keys
-  /// in one call, and those with the policy ``LoadPolicy/reload``, are not limited. Defaults to `nil`.
+  /// Hosts that waited find the copy in the cache, if they share it, and do not load the value again. In a shared cache, values
+  /// can be as old as ``timeToLive``; see ``TieredStore``. Loads of several keys in one call, and those with the policy
+  /// ``LoadPolicy/reload``, are not limited. Defaults to `nil`.
   public var loadingAlone:
     (@Sendable (_ key: StoreKey, _ load: @Sendable () async throws -> Void) async throws -> Void)?
 

@@ -14,6 +14,9 @@ import LarderStoreQueue
 enum ConfiguredStacks {
   private static let file = Locked<String?>(nil)
 
+  /// The stacks that arguments have named, by their URLs.
+  private static let named = Locked<[String: (options: StoreOptions, layers: [String])]>([:])
+
   /// The path that the option `--config` names, or `nil` if it was not given.
   static var path: String? { file.withLock { $0 } }
 
@@ -57,7 +60,40 @@ enum ConfiguredStacks {
   /// - Throws: `ValidationError`, which names the key.
   static func url(_ argument: String) throws -> String {
     guard !argument.contains(":"), file.withLock({ $0 != nil }) else { return argument }
-    return try reporting { try stacks().url(of: argument).description }
+    return try reporting {
+      let stacks = try stacks()
+      let url = try stacks.url(of: argument).description
+      let stack = (options: try stacks.options(of: argument), layers: try stacks.layers(of: argument))
+      named.withLock { $0[url] = stack }
+      return url
+    }
+  }
+
+  /// Returns the options for opening a store, which the configuration of a stack limits.
+  ///
+  /// - Parameters:
+  ///   - url: The URL of the store.
+  ///   - createsIfMissing: A Boolean value that indicates whether the verb creates a missing store.
+  ///   - access: The access that the verb needs.
+  /// - Throws: ``CommandFailure`` if the verb writes, and the stack is only read or keeps accounts of what is written.
+  static func options(of url: String, createsIfMissing: Bool, access: StoreAccess) throws -> StoreOptions {
+    guard let stack = named.withLock({ $0[url] }) else {
+      return StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    }
+    if access == .readWrite {
+      let advice = "Use the URL \(url) in place of the name to write nevertheless."
+      guard stack.options.access == .readWrite else {
+        throw CommandFailure(.usage, "the configuration says that the stack is only read", advice: advice)
+      }
+      guard !stack.layers.contains("bounded") else {
+        throw CommandFailure(
+          .usage, "the stack has the layer bounded, which would neither find nor count what the tool writes",
+          advice: advice)
+      }
+    }
+    return StoreOptions(
+      createsIfMissing: createsIfMissing && stack.options.createsIfMissing, durability: stack.options.durability,
+      access: access)
   }
 
   /// Returns the description of a stack, or of all that a configuration can choose from.

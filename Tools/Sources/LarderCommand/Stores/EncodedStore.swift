@@ -31,7 +31,7 @@ struct EncodedStore {
   init(_ target: StoreTarget, access: StoreAccess, decrypts: Bool = false) async throws {
     let url = try StoreURL(target.url)
     let untyped = try await Stores.open(
-      url, target, options: StoreOptions(createsIfMissing: false, access: access),
+      url, target, options: ConfiguredStacks.options(of: target.url, createsIfMissing: false, access: access),
       chosenName: target.codec.codec?.rawValue)
     let name = untyped.codecName
     try Stores.checkCodec(CodecName(name), of: url, suits: target.codec)

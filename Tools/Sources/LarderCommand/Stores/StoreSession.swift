@@ -21,7 +21,8 @@ enum StoreSession {
     timeToLive: TimeToLive? = nil, codecName: String? = nil,
     _ body: (OpenedStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    let options = try ConfiguredStacks.options(
+      of: target.url, createsIfMissing: createsIfMissing, access: access)
     return try await use(target) {
       try await OpenedStore(
         FoundStore(target, options: options, expires: timeToLive != nil, codecName: codecName), timeToLive: timeToLive)
@@ -50,7 +51,8 @@ enum StoreSession {
     codecName: String? = nil, as choose: (FoundStore) async throws -> MovableStore,
     _ body: (MovableStore, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    let options = try ConfiguredStacks.options(
+      of: target.url, createsIfMissing: createsIfMissing, access: access)
     return try await use(target) {
       try await choose(FoundStore(target, options: options, expires: expires, codecName: codecName))
     } body: {
@@ -96,7 +98,7 @@ enum StoreSession {
     _ target: StoreTarget, for user: String, access: StoreAccess,
     _ body: (AnyDataStore<[UInt8]>, ByteOutput) async throws -> Void
   ) async throws {
-    let options = StoreOptions(createsIfMissing: false, access: access)
+    let options = try ConfiguredStacks.options(of: target.url, createsIfMissing: false, access: access)
     try await use(target) {
       let bytes = try await Stores.bytes(in: target, for: user, options: options)
       return target.meter.map { AnyDataStore(bytes.metered(by: $0)) } ?? bytes
@@ -138,7 +140,8 @@ enum StoreSession {
     _ target: QueueTarget, createsIfMissing: Bool = false, access: StoreAccess = .readWrite,
     _ body: (OpenedQueue, ByteOutput) async throws -> Result
   ) async throws -> Result {
-    let options = StoreOptions(createsIfMissing: createsIfMissing, access: access)
+    let options = try ConfiguredStacks.options(
+      of: target.store.url, createsIfMissing: createsIfMissing, access: access)
     return try await use(target.store) {
       try await OpenedQueue(target, options: options)
     } body: {
@@ -162,7 +165,7 @@ enum StoreSession {
     _ body: (_ look: () async throws -> QueueStatistics, ByteOutput) async throws -> Void
   ) async throws {
     defer { report(target.store) }
-    let options = StoreOptions(createsIfMissing: false, access: access)
+    let options = try ConfiguredStacks.options(of: target.store.url, createsIfMissing: false, access: access)
     try await body(
       {
         try await open(target.store) {

@@ -51,6 +51,26 @@ import Testing
     }
   }
 
+  @Test func `the access of a stack and its limit are kept`() async throws {
+    let url = "json:\(folder.file("s.json"))"
+    let config = try write(
+      #"""
+      {"stores": {
+        "readers": {"url": "\#(url)", "access": "readOnly"}, "existing": {"url": "\#(url)", "create": false},
+        "limited": {"url": "\#(url)", "bounded": {"entries": 5}}
+      }}
+      """#, to: "app.json")
+    let missing = try await Tool.larder("--config", config, "set", "existing", "ada", "1")
+    #expect(missing.status == 66 && !FileManager.default.fileExists(atPath: folder.file("s.json")), "\(missing)")
+    #expect(try await Tool.larder("set", url, "ada", "1") == .done())
+    #expect(try await Tool.larder("--config", config, "set", "existing", "ada", "2") == .done())
+    for (name, text) in [("readers", "only read"), ("limited", "the layer bounded")] {
+      let run = try await Tool.larder("--config", config, "set", name, "ada", "3")
+      #expect(run.status == 64 && run.errors.contains(text), "\(run)")
+      #expect(try await Tool.larder("--config", config, "get", name, "ada") == .done("2\n"))
+    }
+  }
+
   @Test func `without a name all is listed`() async throws {
     let run = try await Tool.larder("stack")
     #expect(run.status == 0)
