@@ -5,22 +5,18 @@ import Larder
 extension EncodedChanges {
   /// Removes the changes that would set a value which is stored already.
   ///
-  /// - Parameter stored: The stored values of the keys.
+  /// - Parameter stored: The stored values of the keys, in ascending order of the keys. The changes remove no ranges.
   /// - Returns: The keys of the remaining changes.
-  mutating func removeUnchanged(from stored: [StoreKey: UnsafeRawBufferPointer]) -> [StoreKey] {
-    var keys: [StoreKey] = []
-    steps = steps.compactMap { step in
-      guard case .items(let items) = step else { return step }
-      let changed = items.filter { item in
-        guard let value = item.value, let old = stored[item.key] else { return true }
-        return bytes[value.part].withUnsafeBytes {
-          !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
-        }
+  mutating func removeUnchanged(from stored: [UnsafeRawBufferPointer?]) -> [StoreKey] {
+    guard case .items(let items)? = steps.first else { return [] }
+    let changed = zip(items, stored).filter { item, old in
+      guard let value = item.value, let old else { return true }
+      return bytes[value.part].withUnsafeBytes {
+        !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
       }
-      keys += changed.map(\.key)
-      return changed.isEmpty ? nil : .items(changed)
-    }
-    return keys
+    }.map(\.0)
+    steps = changed.isEmpty ? [] : [.items(changed)]
+    return changed.map(\.key)
   }
 
   /// Writes the changes to a database.
