@@ -20,7 +20,7 @@ extension BoundedStore {
   ///   stale.
   /// - Throws: `StoreError` with `corrupted` if the order of use lacks entries.
   func makeRoom(
-    in commit: inout BoundedCommit, keeping keys: Set<StoreKey> = [], after performed: inout [BoundedCommit],
+    in commit: inout BoundedCommit, keeping keys: [StoreKey] = [], after performed: inout [BoundedCommit],
     during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
@@ -32,8 +32,8 @@ extension BoundedStore {
     guard exceeds(limit) else { return true }
 
     var evicted: [(key: StoreKey, record: EntryRecord)] = []
-    var taken = keys
-    taken.reserveCapacity(keys.count * 2)
+    var taken = Set<StoreKey>(minimumCapacity: keys.count * 2)
+    taken.formUnion(keys)
     let spared = try await uses.evict(
       in: layout.order, page: { try await candidates(in: $0, during: operation) },
       until: { !exceeds(limit) || !exceeds(ceiling) && evicted.count >= Self.evictionsPerCommit },

@@ -166,7 +166,8 @@ extension BoundedStore {
     after performed: inout [BoundedCommit], during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
-    commit.reserveCapacity(news.count)
+    // Each may evict another.
+    commit.reserveCapacity(news.count * 2)
     var sizes: [Int] = []
     for (number, (key, value)) in news.enumerated() {
       let old = try read.record(number, of: key)
@@ -184,7 +185,7 @@ extension BoundedStore {
       }
     }
     if commit.byteDelta > 0 || commit.countDelta > 0 { try checkLimit(sizes, during: operation) }
-    return try await makeRoom(in: &commit, keeping: Set(news.map(\.key)), after: &performed, during: operation)
+    return try await makeRoom(in: &commit, keeping: news.map(\.key), after: &performed, during: operation)
   }
 
   // MARK: Committing
