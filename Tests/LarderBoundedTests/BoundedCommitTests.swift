@@ -13,7 +13,8 @@ import Testing
   private func totals(after commit: BoundedCommit, from totals: Totals) async throws -> Totals? {
     let store = MemoryStore<[UInt8]>()
     try store.apply([.set(layout.totalsKey, totals.record), .set(layout.entryKey("k"), old.bytes)])
-    let complete = commit.completed(with: layout, store: "test", for: .update)
+    var commit = commit
+    let complete = commit.takeComplete(with: layout, store: "test", for: .update)
     guard try await store.perform(complete).isPerformed else { return nil }
     return try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
   }
@@ -48,7 +49,7 @@ import Testing
     for key in ["a", "b"] {
       var commit = BoundedCommit(Totals())
       commit.set(StoreKey(key), nil, [1], at: 0, layout)
-      #expect(try await store.perform(commit.completed(with: layout, store: "test", for: .update)).isPerformed)
+      #expect(try await store.perform(commit.takeComplete(with: layout, store: "test", for: .update)).isPerformed)
     }
     #expect(try store.value(forKey: layout.orderKey(0)).flatMap { OrderRecord($0) } == OrderRecord(["a", "b"]))
     let totals = try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
@@ -67,7 +68,7 @@ import Testing
     func perform(_ change: (inout BoundedCommit) -> Void) async throws -> OrderRecord? {
       var commit = BoundedCommit(totals)
       change(&commit)
-      #expect(try await store.perform(commit.completed(with: layout, store: "test", for: .update)).isPerformed)
+      #expect(try await store.perform(commit.takeComplete(with: layout, store: "test", for: .update)).isPerformed)
       totals = try Totals(try store.value(forKey: layout.totalsKey), store: "test", for: .update)
       return try store.value(forKey: layout.orderKey(0)).flatMap { OrderRecord($0) }
     }

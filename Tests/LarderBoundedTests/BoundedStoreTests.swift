@@ -67,6 +67,19 @@ import Testing
     try await store.expectConsistent()
   }
 
+  /// The use of an entry that was removed is not that of a later one with the same key.
+  @Test func `an entry that is set again has not been used`() async throws {
+    var configuration = configuration
+    configuration.useInterval = .seconds(60)
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: .max, entries: 3, configuration: configuration)
+    try await store.setValue(nine, forKey: "a")
+    _ = try await store.value(forKey: "a")
+    try await store.removeValue(forKey: "a")
+    for key in ["a", "b", "c", "d"] { try await store.setValue(nine, forKey: StoreKey(key)) }
+    #expect(try await store.allKeys == ["b", "c", "d"])
+    try await store.expectConsistent()
+  }
+
   @Test func `if everything was used the first used one goes`() async throws {
     var configuration = configuration
     configuration.useInterval = .seconds(60)

@@ -38,6 +38,16 @@ import Testing
     try location.remove()
   }
 
+  @Test func `an update with descending keys exchanges values`() async throws {
+    let location = try ConformanceLocation()
+    let store = try await LMDBStore<[UInt8]>(path: location.path("environment"), codec: .raw)
+    try await store.apply([.set("a", [1]), .set("b", [2])])
+    try await store.update(["b", "missing", "a"]) { $0.assign([[1], nil, [2]]) }
+    #expect(try await store.values(forKeys: ["a", "b", "missing"]) == [[2], [1], nil])
+    try await store.close()
+    try location.remove()
+  }
+
   @Test func `stores of an environment change together`() async throws {
     let location = try ConformanceLocation()
     let environment = try await LMDBEnvironment(path: location.path("environment"))

@@ -160,6 +160,16 @@ import Testing
   }
 
   /// Ten of each, because the entries of a commit have no order.
+  @Test func `of several refusals that of the first key counts`() {
+    var entries = Entries()
+    var commit = ConditionalCommit<StoreKey>()
+    for key in ["c", "a", "b"] as [StoreKey] { commit.computeValue(forKey: key) { _ in .refuse(key) } }
+    guard case .refused("a") = entries.perform(commit).outcome else {
+      Issue.record("another one counted")
+      return
+    }
+  }
+
   @Test func `a stale commit is not refused`() {
     for number in 0..<10 {
       var entries = Entries(values: [:])

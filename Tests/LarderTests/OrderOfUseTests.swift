@@ -24,45 +24,92 @@ import Testing
     #expect(isDue)
   }
 
+  /// Records a use that is due, and returns whether a batch must be started.
+  private func note(_ key: StoreKey, at time: Int64, _ pending: inout PendingUses) -> Bool {
+    pending.append(key, at: time) && pending.schedule(at: time)
+  }
+
   @Test func `a batch is due when it is full or has waited`() {
-    var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
-    let starts = (0..<OrderOfUse.batchSize).map { pending.note(StoreKey(integer: $0), at: now) }
+    var pending = PendingUses(delay: .seconds(600))
+    let starts = (0..<OrderOfUse.batchSize).map { note(StoreKey(integer: $0), at: now, &pending) }
     #expect(starts.firstIndex(of: true) == OrderOfUse.batchSize - 1)
-    let isStartedTwice = pending.note("b", at: now)
+    let isStartedTwice = note("b", at: now, &pending)
     #expect(!isStartedTwice)
     // The rest is not due.
     #expect([pending.takeBatch(at: now), pending.takeBatch(at: now)].map(\.count) == [OrderOfUse.batchSize, 0])
     #expect(pending.takeBatch(at: now, all: true) == ["b"])
-    let isStartedEarly = pending.note("c", at: now)
+    let isStartedEarly = note("c", at: now, &pending)
     #expect(!isStartedEarly)
-    let isStarted = pending.note("d", at: now + interval)
+    let isStarted = note("d", at: now + interval, &pending)
     #expect(isStarted)
     #expect(pending.takeBatch(at: now + interval) == ["c", "d"])
   }
 
   @Test func `without a delay the first due use starts a batch`() {
-    var pending = PendingUses(interval: .seconds(600), delay: .zero)
-    let starts = ["a", "b"].map { pending.note($0, persisted: 0, at: now) }
+    var pending = PendingUses(delay: .zero)
+    let starts = ["a", "b"].map { note($0, at: now, &pending) }
     #expect(starts == [true, false])
     #expect([pending.takeBatch(at: now), pending.takeBatch(at: now)] == [["a", "b"], []])
   }
 
   @Test func `the last of two uses in a batch counts`() {
-    var pending = PendingUses(interval: .seconds(600), delay: .seconds(6000))
+    var pending = PendingUses(delay: .seconds(6000))
     for (number, key) in ["a", "b", "a"].enumerated() {
-      _ = pending.note(StoreKey(key), at: now + Int64(number) * interval)
+      _ = note(StoreKey(key), at: now + Int64(number) * interval, &pending)
     }
     #expect(pending.takeBatch(at: now + interval, all: true) == ["b", "a"])
   }
 
-  @Test func `a use without room is due again`() {
-    var pending = PendingUses(interval: .seconds(600), delay: .seconds(600))
-    for number in 0..<PendingUses.pendingLimit { _ = pending.note(StoreKey(integer: number), at: now) }
-    _ = pending.note("late", at: now)
-    #expect(pending.recent.isRecent("late"))
-    _ = pending.takeBatch(at: now)
-    _ = pending.note("late", at: now + 1)
-    #expect(pending.pending.last == "late")
+  /// A use that is not due takes no common lock, and starts no batch that has waited.
+  @Test func `only a use that is due starts a batch`() {
+    let order = OrderOfUse(interval: .seconds(600), collectingFor: .seconds(60))
+    let starts = [
+      order.note("a", at: now), order.note("a", at: now + interval / 2), order.note("a", at: now + interval),
+    ]
+    #expect(starts == [false, false, true])
+  }
+
+  @Test func `a use without room is due again`() async throws {
+    let order = OrderOfUse(interval: .seconds(600))
+    let written = Locked<[StoreKey]>([])
+    func settle() async {
+      await order.settle(at: now) { keys in
+        written.withLock { $0 += keys }
+        return true
+      }
+    }
+    for number in 0..<PendingUses.limit { _ = order.note(StoreKey(integer: number), at: now) }
+    _ = order.note("late", at: now)
+    await settle()
+    #expect(written.withLock { $0 } == (0..<PendingUses.limit).map { StoreKey(integer: $0) })
+    // The use counts in memory.
+    var evicted: [StoreKey] = []
+    let spared = try await order.evict(
+      in: .all, page: { _ in (["late", "other"], nil) }, until: { !evicted.isEmpty }, key: { $0 },
+      { evicted.append($0) })
+    #expect(spared == ["late"] && evicted == ["other"])
+    _ = order.note("late", at: now + 1)
+    await settle()
+    #expect(written.withLock { $0.last } == "late")
+  }
+
+  @Test func `no use by one of several tasks is lost`() async {
+    let order = OrderOfUse(interval: .seconds(600))
+    let now = now
+    await withTaskGroup(of: Void.self) { group in
+      for task in 0..<4 {
+        group.addTask {
+          // Half of the keys are those of another task.
+          for number in task * 500..<task * 500 + 1000 { _ = order.note(StoreKey(integer: number), at: now) }
+        }
+      }
+    }
+    let written = Locked<[StoreKey]>([])
+    await order.settle(at: now) { keys in
+      written.withLock { $0 += keys }
+      return true
+    }
+    #expect(written.withLock { $0.sorted() } == (0..<2500).map { StoreKey(integer: $0) })
   }
 
   @Test func `settling writes batches until one fails`() async {

@@ -17,10 +17,13 @@ enum BoundedStores {
   static let comparisons = [
     Comparison(
       gets("get from a full bounded LMDBStore, by 8 tasks") { try await $0.bounded(bytes: byteLimit) },
-      beside: [Comparison.Yardstick(gets("get from an LMDBStore of 100 MB, by 8 tasks") { $0 })], roundCount: 11),
+      beside: [Comparison.Yardstick(gets("get from an LMDBStore of 100 MB, by 8 tasks") { $0 }, limit: 1.6)],
+      roundCount: 11),
     Comparison(
       puts("put of 500 new keys into a full bounded LMDBStore, by 8 tasks") { try await $0.bounded(bytes: byteLimit) },
-      beside: [Comparison.Yardstick(puts("put of 500 new keys into an LMDBStore of 100 MB, by 8 tasks") { $0 })],
+      beside: [
+        Comparison.Yardstick(puts("put of 500 new keys into an LMDBStore of 100 MB, by 8 tasks") { $0 }, limit: 5)
+      ],
       roundCount: 11),
     Comparison(
       opening("open a full bounded LMDBStore") { try await $0.bounded(bytes: byteLimit) },

@@ -42,9 +42,6 @@ struct BoundedCommit: Sendable {
   /// The entries that the commit puts into the order of use.
   private(set) var used: [StoreKey] = []
 
-  /// The entries that the commit removes.
-  private(set) var removed: [StoreKey] = []
-
   init(_ totals: Totals) {
     self.totals = totals
     place = totals.place
@@ -54,6 +51,12 @@ struct BoundedCommit: Sendable {
   var isEmpty: Bool { entries.keys.isEmpty && order.isEmpty }
 
   // MARK: Collecting changes
+
+  /// Prepares the commit for changes of a number of further entries, each of a value and its record.
+  mutating func reserveCapacity(_ count: Int) {
+    // Each record of the order of use has the places of several entries.
+    entries.reserveCapacity(entries.keys.count + count * 2 + count / 4)
+  }
 
   /// Returns whether the commit requires or changes the value of a key of the base.
   func concerns(_ key: StoreKey) -> Bool { entries.concerns(key) }
@@ -81,7 +84,6 @@ struct BoundedCommit: Sendable {
   mutating func remove(_ key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
     replaceRecord(of: key, old, with: nil, layout)
     set(layout.valueKey(key), nil)
-    removed.append(key)
   }
 
   /// Adds the use of an entry.
@@ -147,7 +149,7 @@ struct BoundedCommit: Sendable {
     return values
   }
 
-  /// Returns the complete commit, with the changes of the order of use and of the totals.
+  /// Takes the complete commit out of this one, with the changes of the order of use and of the totals.
   ///
   /// These are computed in the update, so other processes that change the same records don't make it stale.
   ///
@@ -155,10 +157,12 @@ struct BoundedCommit: Sendable {
   ///   - layout: The keys of the records.
   ///   - store: The name of the store, for errors.
   ///   - operation: The operation, for errors.
-  func completed(
+  mutating func takeComplete(
     with layout: BoundedLayout, store: String, for operation: StoreOperation
   ) -> ConditionalCommit<any Error> {
-    var commit = entries
+    // Not a copy, which would retain each value.
+    var commit = ConditionalCommit<any Error>()
+    swap(&commit, &entries)
     for (number, change) in order {
       let key = layout.orderKey(number)
       commit.computeValue(forKey: key) { stored in
@@ -171,7 +175,7 @@ struct BoundedCommit: Sendable {
         return .set(record.bytes)
       }
     }
-    commit.computeValue(forKey: layout.totalsKey) { stored in
+    commit.computeValue(forKey: layout.totalsKey) { [self] stored in
       do {
         let totals = try Totals(stored(layout.totalsKey), store: store, for: operation)
         guard let new = try self.totals(after: totals, store: store, for: operation) else { return .isStale }

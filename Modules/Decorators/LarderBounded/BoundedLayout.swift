@@ -89,7 +89,7 @@ struct EntryRecord: Sendable, Equatable {
   }
 
   var bytes: [UInt8] {
-    place.bigEndianBytes + UInt64(bitPattern: microseconds).bigEndianBytes + UInt64(size).bigEndianBytes
+    withUnsafeBytes(of: (place.bigEndian, microseconds.bigEndian, UInt64(size).bigEndian)) { Array($0) }
   }
 }
 
@@ -107,7 +107,7 @@ struct OrderRecord: Sendable, Equatable {
     var rest = bytes[...]
     while !rest.isEmpty {
       guard rest.count > 2 else { return nil }
-      let length = Int(rest[rest.startIndex]) << 8 | Int(rest[rest.startIndex + 1])
+      let length = Int(UInt16(bigEndianBytes: rest.prefix(2)))
       rest = rest.dropFirst(2)
       guard length > 0, length <= rest.count else { return nil }
       keys.append(StoreKey(bytes: rest.prefix(length)))

@@ -20,7 +20,7 @@ extension BoundedStore {
   ///   stale.
   /// - Throws: `StoreError` with `corrupted` if the order of use lacks entries.
   func makeRoom(
-    in commit: inout BoundedCommit, keeping keys: Set<StoreKey> = [], after performed: inout [BoundedCommit],
+    in commit: inout BoundedCommit, keeping keys: [StoreKey] = [], after performed: inout [BoundedCommit],
     during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
@@ -32,7 +32,8 @@ extension BoundedStore {
     guard exceeds(limit) else { return true }
 
     var evicted: [(key: StoreKey, record: EntryRecord)] = []
-    var taken = keys
+    var taken = Set<StoreKey>(minimumCapacity: keys.count * 2)
+    taken.formUnion(keys)
     let spared = try await uses.evict(
       in: layout.order, page: { try await candidates(in: $0, during: operation) },
       until: { !exceeds(limit) || !exceeds(ceiling) && evicted.count >= Self.evictionsPerCommit },
@@ -66,23 +67,13 @@ extension BoundedStore {
     while rest.count > Self.evictionsPerCommit {
       var first = BoundedCommit(commit.totals)
       for (key, record) in rest.prefix(Self.evictionsPerCommit) { first.evict(key, record, layout) }
-      guard try await perform(first, during: operation) else { return false }
+      guard try await perform(&first, during: operation) else { return false }
       performed.append(first)
       rest.removeFirst(Self.evictionsPerCommit)
     }
+    commit.reserveCapacity(rest.count)
     for (key, record) in rest { commit.evict(key, record, layout) }
     return true
-  }
-
-  /// An entry in the order of use.
-  private struct Candidate: Sendable {
-    /// The number of the record of the order of use.
-    let orderNumber: UInt64
-    let key: StoreKey
-    /// The stored record of the entry.
-    let bytes: [UInt8]?
-    /// The record, or `nil` if this place in the order is not that of an entry.
-    let record: EntryRecord?
   }
 
   /// Reads a part of the order of use.
@@ -120,4 +111,15 @@ extension BoundedStore {
       return (commit, commit.evictions.count == Self.evictionsPerCommit)
     }
   }
+}
+
+/// An entry in the order of use.
+private struct Candidate: Sendable {
+  /// The number of the record of the order of use.
+  let orderNumber: UInt64
+  let key: StoreKey
+  /// The stored record of the entry.
+  let bytes: [UInt8]?
+  /// The record, or `nil` if this place in the order is not that of an entry.
+  let record: EntryRecord?
 }

@@ -179,7 +179,8 @@ extension BoundedStore {
   /// Commits corrections, which leave the totals unchanged, and returns whether they were not stale.
   private func fix(_ commit: BoundedCommit, if fixing: Bool, _ operation: StoreOperation) async throws -> Bool {
     try Task.checkCancellation()
-    return fixing ? try await perform(commit, during: operation) : true
+    var commit = commit
+    return fixing ? try await perform(&commit, during: operation) : true
   }
 
   /// Compares values with their records, and adds up their sizes.

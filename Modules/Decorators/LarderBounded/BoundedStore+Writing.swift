@@ -18,17 +18,20 @@ extension BoundedStore {
       let start = changes.changes.lastIndex { $0.removedRange == .all }
       if let start { return try await replaceEverything(by: changes.changes[(start + 1)...].finalValues(forKeys: [])) }
       let ranges = changes.changes.compactMap(\.removedRange).filter { !$0.isEmpty }
+      func news(_ existing: [StoreKey]) -> [(key: StoreKey, value: [UInt8]?)] {
+        changes.changes[...].finalValues(forKeys: existing).sorted { $0.key < $1.key }
+      }
+      // Before the other writers end, unless it depends on what they write.
+      let knownNews = ranges.isEmpty ? news([]) : nil
       try await committing(.apply) { performed -> (BoundedCommit, Void)? in
         let known = try await existingKeys(in: ranges)
-        let news = changes.changes[...].finalValues(forKeys: known.keys)
-        let keys = news.keys.sorted()
-        let read = try await read(keys, withValues: false, during: .apply)
+        let news = knownNews ?? news(known.keys)
+        let read = try await read(news.map(\.key), withValues: false, during: .apply)
         // Another process may have inserted a key into a range since the keys were read.
         guard known.insertions == nil || known.insertions == read.totals.insertions else { return nil }
         var commit = BoundedCommit(read.totals)
         commit.refusesInsertions = known.insertions != nil
-        let isPlanned = try await plan(
-          keys.map { ($0, news[$0] ?? nil) }, read, &commit, after: &performed, during: .apply)
+        let isPlanned = try await plan(news, read, &commit, after: &performed, during: .apply)
         return isPlanned ? (commit, ()) : nil
       }
     }
@@ -163,6 +166,8 @@ extension BoundedStore {
     after performed: inout [BoundedCommit], during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
+    // Each may evict another.
+    commit.reserveCapacity(news.count * 2)
     var sizes: [Int] = []
     for (number, (key, value)) in news.enumerated() {
       let old = try read.record(number, of: key)
@@ -180,7 +185,7 @@ extension BoundedStore {
       }
     }
     if commit.byteDelta > 0 || commit.countDelta > 0 { try checkLimit(sizes, during: operation) }
-    return try await makeRoom(in: &commit, keeping: Set(news.map(\.key)), after: &performed, during: operation)
+    return try await makeRoom(in: &commit, keeping: news.map(\.key), after: &performed, during: operation)
   }
 
   // MARK: Committing
@@ -198,7 +203,8 @@ extension BoundedStore {
     defer { for commit in performed { finish(commit) } }
     return try await information.repeating(operation) { _ in
       try await gate.withAccess(.exclusive) { () -> Result? in
-        guard let (commit, result) = try await plan(&performed), try await perform(commit, during: operation) else {
+        guard case (var commit, let result)? = try await plan(&performed), try await perform(&commit, during: operation)
+        else {
           return nil
         }
         performed.append(commit)
@@ -210,18 +216,18 @@ extension BoundedStore {
   /// Performs the changes of a commit in one update of the base.
   ///
   /// - Returns: A Boolean value that indicates whether they were performed, or `false` if the commit is stale.
-  func perform(_ commit: BoundedCommit, during operation: StoreOperation) async throws -> Bool {
+  func perform(_ commit: inout BoundedCommit, during operation: StoreOperation) async throws -> Bool {
     guard !commit.isEmpty else { return true }
-    let outcome = try await callingBase(operation) {
-      try await base.perform(commit.completed(with: layout, store: information.name, for: operation))
-    }
+    let complete = commit.takeComplete(with: layout, store: information.name, for: operation)
+    let outcome = try await callingBase(operation) { try await base.perform(complete) }
     if case .refused(let error) = outcome { throw error }
     return outcome.isPerformed
   }
 
   /// Updates the state in memory after a commit, and reports its evictions.
   private func finish(_ commit: BoundedCommit) {
-    uses.finish(placed: commit.used, removed: commit.removed, at: nowMicroseconds)
+    // A removed entry need not be forgotten. If it is set again, it gets a place.
+    uses.finish(placed: commit.used, at: nowMicroseconds)
     guard !commit.evictions.isEmpty else { return }
     counters.withLock { counters in
       for eviction in commit.evictions {
@@ -250,7 +256,7 @@ extension ArraySlice<BatchChange<[UInt8]>> {
   ///
   /// - Parameter existing: The existing keys in the removed ranges.
   fileprivate func finalValues(forKeys existing: [StoreKey]) -> [StoreKey: [UInt8]?] {
-    var values: [StoreKey: [UInt8]?] = [:]
+    var values = [StoreKey: [UInt8]?](minimumCapacity: existing.count + count)
     for key in existing { values[key] = .some(nil) }
     for change in self {
       switch change {

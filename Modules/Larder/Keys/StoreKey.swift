@@ -60,6 +60,7 @@ public struct StoreKey: Sendable {
   /// ```
   ///
   /// - Parameter bytes: The bytes. Of a slice, for example of `Data`, the key contains only the bytes in the slice.
+  @inlinable
   public init(bytes: some Sequence<UInt8>) {
     let key = bytes.withContiguousStorageIfAvailable { StoreKey(copying: UnsafeRawBufferPointer($0)) }
     self = key ?? Array(bytes).withUnsafeBytes { StoreKey(copying: $0) }

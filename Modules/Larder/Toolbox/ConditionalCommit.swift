@@ -66,6 +66,13 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// Creates a commit without conditions and changes.
   public init() {}
 
+  /// Prepares the commit for a number of keys, so adding them does not move the others.
+  ///
+  /// - Parameter count: The number of all keys that the commit requires, reads or changes.
+  public mutating func reserveCapacity(_ count: Int) {
+    entries.reserveCapacity(count)
+  }
+
   /// A Boolean value that indicates whether the commit changes nothing, whatever it requires.
   public var isEmpty: Bool {
     entries.values.allSatisfy { !$0.hasChange }
@@ -186,15 +193,17 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
       precondition(concerns(key), "a computation can only read keys that the commit requires, reads or changes")
       return keys.index(ofSorted: key).flatMap { slots[$0] }
     }
-    let planned = entries.compactMap { key, entry in keys.index(ofSorted: key).map { (index: $0, entry: entry) } }
-    for (index, entry) in planned {
-      if let required = entry.required, slots[index] != required { return .isStale }
-    }
-    // A refusal counts only if everything that the commit was planned from is current. Of several, that of the first key
-    // counts.
-    var refused: (index: Int, reason: Refusal)?
+    // Of several refusals, that of the first key counts, so in key order.
+    let ownKeys = keys.count == entries.count ? keys : sortedKeys
+    var refusal: Refusal?
     var changes: [(index: Int, value: [UInt8]?)] = []
-    for (index, entry) in planned {
+    changes.reserveCapacity(ownKeys.count)
+    for (number, key) in ownKeys.enumerated() {
+      guard let entry = entries[key], let index = keys.count == entries.count ? number : keys.index(ofSorted: key)
+      else {
+        continue
+      }
+      if let required = entry.required, slots[index] != required { return .isStale }
       let change: ComputedChange =
         switch entry.change {
         case .none: .keep
@@ -205,10 +214,11 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
       case .keep: break
       case .set(let value): if value != slots[index] { changes.append((index, value)) }
       case .isStale: return .isStale
-      case .refuse(let reason): if refused.map({ index < $0.index }) ?? true { refused = (index, reason) }
+      case .refuse(let reason): refusal = refusal ?? reason
       }
     }
-    if let refused { return .refused(refused.reason) }
+    // A refusal counts only if everything that the commit was planned from is current.
+    if let refusal { return .refused(refusal) }
     for (index, value) in changes { slots[index] = value }
     return .performed
   }

@@ -16,13 +16,26 @@
 ///   in: places, page: readPage, until: { plan.freed >= needed }, key: \.key) { plan.evict($0) }
 /// ```
 ///
-/// Times are in microseconds since 1970. It remembers the uses and places of the last 100,000 entries or more, and at most
-/// 10,000 keys that wait to be written.
+/// Times are in microseconds since 1970. It remembers the uses and places of the last entries, some 100,000 to 200,000 of
+/// them, and at most 10,000 keys that wait to be written.
 public final class OrderOfUse: Sendable {
   /// The number of entries that are written in one batch, and that a walk spares.
   public static let batchSize = 128
 
-  private let state: Locked<PendingUses>
+  private let interval: Int64
+
+  /// The entries that were used, in stripes with locks of their own, because each read notes a use.
+  private let stripes: [Stripe]
+
+  private final class Stripe: Sendable {
+    let recent: Locked<RecentUses>
+
+    init(interval: Duration) {
+      recent = Locked(RecentUses(interval: interval))
+    }
+  }
+
+  private let pending: Locked<PendingUses>
 
   /// The task that writes the last batch.
   private let writing = Locked<Task<Void, Never>?>(nil)
@@ -31,9 +44,17 @@ public final class OrderOfUse: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time that a batch that is not full waits for further uses. Defaults to `interval`.
+  ///   - delay: The time after which a batch that is not full no longer waits for further uses. It is then started by the
+  ///     next use that is due to be written. Defaults to `interval`.
   public init(interval: Duration, collectingFor delay: Duration? = nil) {
-    state = Locked(PendingUses(interval: interval, delay: delay ?? interval))
+    self.interval = interval.wholeMicroseconds
+    stripes = (0..<RecentUses.stripeCount).map { _ in Stripe(interval: interval) }
+    pending = Locked(PendingUses(delay: delay ?? interval))
+  }
+
+  /// Runs a closure with what is remembered of an entry and of others.
+  private func withRecent<Result: Sendable>(_ key: StoreKey, _ body: (inout RecentUses) -> Result) -> Result {
+    stripes[key.hashValue & (RecentUses.stripeCount - 1)].recent.withLock { body(&$0) }
   }
 
   /// Records a use.
@@ -44,7 +65,10 @@ public final class OrderOfUse: Sendable {
   ///   - now: The current time.
   /// - Returns: A Boolean value that indicates whether you must call ``startWriting(at:_:)``.
   public func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
-    state.withLock { $0.note(key, persisted: persisted, at: now) }
+    guard withRecent(key, { $0.note(key, persisted: persisted, at: now) }) else { return false }
+    let (isRecorded, mustStart) = pending.withLock { ($0.append(key, at: now), $0.schedule(at: now)) }
+    if !isRecorded { withRecent(key) { $0.postpone(key) } }
+    return mustStart
   }
 
   /// Writes the batches that are due, in a task that no reader waits for or cancels.
@@ -80,7 +104,7 @@ public final class OrderOfUse: Sendable {
       let task = Task.detached { [last, self] in
         await last?.value
         while true {
-          let keys = state.withLock { $0.takeBatch(at: now, all: all) }
+          let keys = pending.withLock { $0.takeBatch(at: now, all: all) }
           if keys.isEmpty { return }
           if await !write(keys), all { return }
         }
@@ -96,7 +120,7 @@ public final class OrderOfUse: Sendable {
   ///   - now: The current time.
   ///   - last: The time of the last use that was written.
   public func isDue(at now: Int64, after last: Int64) -> Bool {
-    state.withLock { $0.recent.isDue(at: now, after: last) }
+    RecentUses.isDue(at: now, after: last, interval)
   }
 
   /// Records that entries got a place in the order, and that others were removed.
@@ -108,10 +132,8 @@ public final class OrderOfUse: Sendable {
   ///   - removed: The keys of the entries that were removed.
   ///   - now: The current time.
   public func finish(placed: [StoreKey] = [], removed: [StoreKey] = [], at now: Int64) {
-    state.withLock { state in
-      for key in removed { state.recent.forget(key) }
-      for key in placed { state.recent.settle(key, at: now) }
-    }
+    for key in removed { withRecent(key) { $0.forget(key) } }
+    for key in placed { withRecent(key) { $0.settle(key, at: now) } }
   }
 
   /// Walks through the order, the least recently used entry first, and evicts entries until it is enough.
@@ -137,7 +159,7 @@ public final class OrderOfUse: Sendable {
       let page = try await page(range)
       for candidate in page.candidates where !isEnough() {
         guard let key = try key(candidate) else { continue }
-        if spared.count < Self.batchSize, state.withLock({ $0.recent.isRecent(key) }) {
+        if spared.count < Self.batchSize, withRecent(key, { $0.isRecent(key) }) {
           spared.append(candidate)
         } else {
           try evict(candidate)
@@ -152,45 +174,39 @@ public final class OrderOfUse: Sendable {
   }
 }
 
-/// The uses of entries by this process, and those of them that are to be written.
+/// The uses of entries by this process that are to be written.
 ///
 /// This is plain state without any I/O.
 struct PendingUses: Sendable {
   /// The maximum number of uses that wait to be written.
   ///
   /// Further ones only count in memory.
-  static let pendingLimit = 10_000
-
-  /// The entries that were used.
-  var recent: RecentUses
+  static let limit = 10_000
 
   /// The keys whose uses are to be written, the first recorded one first.
-  private(set) var pending: [StoreKey] = []
+  private(set) var keys: [StoreKey] = []
 
   private let delay: Int64
-  private var firstPending: Int64 = 0
+  private var firstTime: Int64 = 0
   private var isScheduled = false
 
   /// Creates an empty state.
   ///
-  /// - Parameters:
-  ///   - interval: The time after which a further use of an entry is due to be written.
-  ///   - delay: The longest time that a batch that is not full waits.
-  init(interval: Duration, delay: Duration) {
-    recent = RecentUses(interval: interval)
+  /// - Parameter delay: The time after which a batch that is not full no longer waits for further uses.
+  init(delay: Duration) {
     self.delay = delay.wholeMicroseconds
   }
 
-  /// Records a use.
-  ///
-  /// - Returns: A Boolean value that indicates whether the caller must ensure that the batches that are due are taken.
-  mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
-    // A use that has no room counts in memory, and the next one is due again.
-    let hasRoom = pending.count < Self.pendingLimit
-    if recent.note(key, persisted: persisted, at: now, mayBeRecorded: hasRoom), hasRoom {
-      if pending.isEmpty { firstPending = now }
-      pending.append(key)
-    }
+  /// Records a use that is due, and returns whether there was room for it.
+  mutating func append(_ key: StoreKey, at now: Int64) -> Bool {
+    guard keys.count < Self.limit else { return false }
+    if keys.isEmpty { firstTime = now }
+    keys.append(key)
+    return true
+  }
+
+  /// Returns whether the caller must ensure that the batches that are due are taken.
+  mutating func schedule(at now: Int64) -> Bool {
     guard !isScheduled else { return false }
     isScheduled = isDue(at: now)
     return isScheduled
@@ -198,9 +214,9 @@ struct PendingUses: Sendable {
 
   /// A Boolean value that indicates whether a batch is full, or its first use has waited for the delay.
   private func isDue(at now: Int64) -> Bool {
-    let (waited, overflow) = now.subtractingReportingOverflow(firstPending)
-    return !pending.isEmpty
-      && (pending.count >= OrderOfUse.batchSize || overflow || waited < 0 || waited >= delay)
+    let (waited, overflow) = now.subtractingReportingOverflow(firstTime)
+    return !keys.isEmpty
+      && (keys.count >= OrderOfUse.batchSize || overflow || waited < 0 || waited >= delay)
   }
 
   /// Takes the next batch of keys whose uses are to be written, in the order of their uses.
@@ -211,13 +227,13 @@ struct PendingUses: Sendable {
   /// - Returns: The keys, or nothing if no batch is due.
   mutating func takeBatch(at now: Int64, all: Bool = false) -> [StoreKey] {
     // A use that was noted after the time of the task is not one before the clock was set back.
-    guard isDue(at: max(now, firstPending)) || all && !pending.isEmpty else {
+    guard isDue(at: max(now, firstTime)) || all && !keys.isEmpty else {
       isScheduled = false
       return []
     }
-    firstPending = now
-    let batch = pending.prefix(OrderOfUse.batchSize)
-    pending.removeFirst(batch.count)
+    firstTime = now
+    let batch = keys.prefix(OrderOfUse.batchSize)
+    keys.removeFirst(batch.count)
     // An entry can occur twice, with an interval in between. Its last use counts.
     var seen: Set<StoreKey> = []
     return batch.reversed().filter { seen.insert($0).inserted }.reversed()
@@ -229,8 +245,13 @@ struct PendingUses: Sendable {
 /// This is plain state without any I/O. It remembers a limited number of keys, in two generations: when the younger one is
 /// full, it becomes the older one, whose keys are forgotten. Times are in microseconds since 1970.
 struct RecentUses: Sendable {
-  /// The maximum number of keys in a generation, which fills a dictionary of 3 MB.
-  static let generationSize = 98_304
+  /// The number of objects of this type that an order of use has, for different keys.
+  ///
+  /// It is a power of two.
+  static let stripeCount = 16
+
+  /// The maximum number of keys in a generation, which fills a dictionary of 200 KB.
+  static let generationSize = 6_144
 
   private struct Use {
     /// A Boolean value that indicates whether the entry was used since it was last put into the order of use.
@@ -254,7 +275,7 @@ struct RecentUses: Sendable {
   }
 
   /// Returns whether a use is due to be persisted after the last one, or the clock was set back.
-  func isDue(at now: Int64, after last: Int64) -> Bool {
+  static func isDue(at now: Int64, after last: Int64, _ interval: Int64) -> Bool {
     let (difference, overflow) = now.subtractingReportingOverflow(last)
     return overflow || difference < 0 || difference >= interval
   }
@@ -265,20 +286,21 @@ struct RecentUses: Sendable {
   ///   - key: The key of the entry.
   ///   - persisted: The time of the last use that was persisted, or `nil` if it is unknown, so the first use is due.
   ///   - now: The current time.
-  ///   - mayBeRecorded: A Boolean value that indicates whether a use that is due counts as recorded from now on.
-  ///     Defaults to `true`.
-  /// - Returns: A Boolean value that indicates whether the use is due to be persisted.
-  mutating func note(
-    _ key: StoreKey, persisted: Int64? = nil, at now: Int64, mayBeRecorded: Bool = true
-  ) -> Bool {
+  /// - Returns: A Boolean value that indicates whether the use is due to be persisted. It counts as recorded from now on.
+  mutating func note(_ key: StoreKey, persisted: Int64? = nil, at now: Int64) -> Bool {
     let hash = key.hashValue
     let last = use(hash)
     let recorded = last?.recorded ?? persisted
-    let isDue = recorded.map { self.isDue(at: now, after: $0) } ?? true
+    let isDue = recorded.map { Self.isDue(at: now, after: $0, interval) } ?? true
     guard isDue || last?.isRecent != true else { return false }
-    // A recorded time that no clock shows keeps the next use due.
-    remember(hash, Use(isRecent: true, recorded: isDue ? (mayBeRecorded ? now : .max) : recorded ?? now))
+    remember(hash, Use(isRecent: true, recorded: isDue ? now : recorded ?? now))
     return isDue
+  }
+
+  /// Records that there was no room for a use that was due, so the next one is due again.
+  mutating func postpone(_ key: StoreKey) {
+    // No clock shows this time.
+    remember(key.hashValue, Use(isRecent: true, recorded: .max))
   }
 
   /// Returns whether an entry was used since it was last put into the order of use.
@@ -299,7 +321,10 @@ struct RecentUses: Sendable {
   private func use(_ hash: Int) -> Use? { young[hash] ?? old[hash] }
 
   private mutating func remember(_ hash: Int, _ use: Use) {
-    if young.count >= Self.generationSize, young[hash] == nil { (old, young) = (young, [:]) }
+    if young.count >= Self.generationSize, young[hash] == nil {
+      swap(&old, &young)
+      young.removeAll(keepingCapacity: true)
+    }
     young[hash] = use
   }
 }

@@ -253,34 +253,46 @@ public final class LMDBStore<Value: Sendable>: DataStore {
   }
 
   /// Runs the body of an update, and returns its decision, the keys that it has assigned, and the changes, if there are any.
-  // Specialized for the same reason as `encoded(_:_:)`.
-  @_specialize(kind:partial,where Value == [UInt8])
   private func update<Result>(
     _ keys: [StoreKey], in database: RawDatabase, _ body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) throws -> (decision: UpdateDecision<Result>, assigned: [StoreKey], changes: EncodedChanges?) {
     // Bytes of the memory map, which stay in place until the transaction writes.
     let stored = try keys.map { try database.value(forKey: $0) }
-    var slots = UpdateSlots(
+    var slots = try slots(of: keys, stored: stored)
+    let decision = body(&slots)
+    guard decision.isCommit else { return (decision, [], nil) }
+    return (decision, slots.assignedIndices.map { keys[$0] }, try changes(in: slots, of: keys, stored: stored))
+  }
+
+  // Both are specialized for the same reason as `encoded(_:_:)`.
+
+  /// Decodes the stored bytes of an update.
+  @_specialize(where Value == [UInt8])
+  private func slots(of keys: [StoreKey], stored: [UnsafeRawBufferPointer?]) throws -> UpdateSlots<Value> {
+    UpdateSlots(
       stored: try keys.indices.map { number in
         try stored[number].map { try coder.value(of: $0, forKey: keys[number], during: .update) }
       })
-    let decision = body(&slots)
-    // All values are encoded before any is written.
-    var replaced: [StoreKey: UnsafeRawBufferPointer] = [:]
-    let assigned = decision.isCommit ? slots.assignedIndices : []
-    let changes = assigned.compactMap { number -> BatchChange<Replacement>? in
-      let (key, old) = (keys[number], stored[number])
-      guard let value = slots[number] else { return old.map { _ in .remove(key) } }
-      replaced[key] = old
-      return .set(key, Replacement(value: value, stored: old.map { ArraySlice($0) }))
+  }
+
+  /// Encodes what an update has changed, before any of it is written, and returns `nil` if that is nothing.
+  @_specialize(where Value == [UInt8])
+  private func changes(
+    in slots: UpdateSlots<Value>, of keys: [StoreKey], stored: [UnsafeRawBufferPointer?]
+  ) throws -> EncodedChanges? {
+    // In the order in which the changes are encoded.
+    let assigned = slots.assignedIndices.filter { slots[$0] != nil || stored[$0] != nil }.sorted { keys[$0] < keys[$1] }
+    let changes = assigned.map { number -> BatchChange<Replacement> in
+      guard let value = slots[number] else { return .remove(keys[number]) }
+      return .set(keys[number], Replacement(value: value, stored: stored[number].map { ArraySlice($0) }))
     }
     var encoded = try EncodedChanges(ChangeBatch(changes)) { _ in
       // The keys were checked before.
     } encode: { replacement, key, bytes in
       try coder.append(replacement.value, forKey: key, replacing: replacement.stored, to: &bytes, during: .update)
     }
-    encoded.removeUnchanged(from: replaced)
-    return (decision, assigned.map { keys[$0] }, encoded.steps.isEmpty ? nil : encoded)
+    encoded.removeUnchanged(from: assigned.map { stored[$0] })
+    return encoded.steps.isEmpty ? nil : encoded
   }
 
   /// A value of an update, with a copy of the stored bytes that it replaces.

@@ -5,18 +5,16 @@ import Larder
 extension EncodedChanges {
   /// Removes the changes that would set a value which is stored already.
   ///
-  /// - Parameter stored: The stored values of the keys.
-  mutating func removeUnchanged(from stored: [StoreKey: UnsafeRawBufferPointer]) {
-    steps = steps.compactMap { step in
-      guard case .items(let items) = step else { return step }
-      let changed = items.filter { item in
-        guard let value = item.value, let old = stored[item.key] else { return true }
-        return bytes[value.part].withUnsafeBytes {
-          !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
-        }
+  /// - Parameter stored: The stored values of the keys, in ascending order of the keys. The changes remove no ranges.
+  mutating func removeUnchanged(from stored: [UnsafeRawBufferPointer?]) {
+    guard case .items(let items)? = steps.first else { return }
+    let changed = zip(items, stored).filter { item, old in
+      guard let value = item.value, let old else { return true }
+      return bytes[value.part].withUnsafeBytes {
+        !old.hasSameBytes(as: UnsafeRawBufferPointer(rebasing: $0[value.range]))
       }
-      return changed.isEmpty ? nil : .items(changed)
-    }
+    }.map(\.0)
+    steps = changed.isEmpty ? [] : [.items(changed)]
   }
 
   /// Writes the changes to a database.
