@@ -389,11 +389,14 @@ final class CachedResponderTests: Sendable {
           try await writer.finish(nil)
         })
     }
+    router.head("large") { _, _ in Response(status: .ok, body: ResponseBody { writer in try await writer.finish(nil) })
+    }
     router.post("page") { request, _ in String(buffer: try await request.body.collect(upTo: 100)) }
     let responder = try CachedResponder(router.buildResponder(), cache: try await cache())
     try await Application(responder: responder, services: [responder]).test(.live) { client in
       // All requests have one connection, so that a response with a wrong end would spoil the next one.
       for round in 1...2 {
+        #expect(try await client.execute(uri: "/large", method: .head).body.readableBytes == 0)
         let head = try await client.execute(uri: "/page", method: .head)
         #expect(head.headers[.contentLength] == "5")
         let page = try await client.execute(uri: "/page", method: .get)
@@ -402,8 +405,6 @@ final class CachedResponderTests: Sendable {
         let large = try await client.execute(uri: "/large", method: .get)
         #expect(large.body.readableBytes == 4_000_000)
         #expect(large.headers[text: "Cache-Status"]?.contains("hit") == (round == 2))
-        let largeHead = try await client.execute(uri: "/large", method: .head)
-        #expect(largeHead.body.readableBytes == 0)
       }
       #expect(self.calls.withLock { $0 } == ["page", "large"])
       let posted = try await client.execute(uri: "/page", method: .post, body: ByteBuffer(string: "new"))

@@ -41,7 +41,9 @@ public import ServiceLifecycle
 /// that caused it, so a context must not depend on an open connection.
 ///
 /// An error that a handler throws counts as a response with the status 500. It is thrown, unless a stored response has
-/// `stale-if-error` and answers in its place.
+/// `stale-if-error` and answers in its place. A handler that takes longer than
+/// ``LarderHTTPCache/HTTPCacheConfiguration/originTimeLimit`` counts as a server that cannot be reached: a stale response answers
+/// in its place, unless it has `must-revalidate`.
 ///
 /// Other requests pass unchanged. A successful response to an unsafe method invalidates what is stored for the URL.
 ///
@@ -158,8 +160,6 @@ extension HTTPForwardedResponse {
       try await response.body.write(writer)
       guard writer.isFinished else { throw UnfinishedBody() }
     }
-    // A response to a validation says nothing about storing. The cache decides on the stored one.
-    guard response.status != .notModified else { return }
     let lines = ([.cacheControl] + configuration.targetedFields).flatMap { response.headers[values: $0] }
     let control = CacheControl(lines.map { Array($0.utf8) })
     let isForAll = !request.headerFields.contains(.cookie) || control.isPublic || control.sharedMaxAge != nil
