@@ -240,6 +240,8 @@ let package = Package(
       name: "LarderHummingbird",
       dependencies: [
         "Larder", "LarderCoordination", "LarderExpiry",
+        .target(name: "HTTPCachingRules", condition: .when(traits: ["HTTPCache"])),
+        .target(name: "LarderHTTPCache", condition: .when(traits: ["HTTPCache"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Hummingbird"])),
         .product(name: "Hummingbird", package: "hummingbird", condition: .when(traits: ["Hummingbird"])),
         .product(name: "NIOCore", package: "swift-nio", condition: .when(traits: ["Hummingbird"])),

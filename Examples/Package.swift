@@ -369,6 +369,7 @@ let package = Package(
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCoordination", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderHummingbird", package: "Larder"),
         .product(name: "LarderHummingbirdTesting", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),

@@ -1,5 +1,6 @@
 import Hummingbird
 import LarderCoordination
+import LarderHTTPCache
 import LarderSQLite
 
 struct Account: Sendable {

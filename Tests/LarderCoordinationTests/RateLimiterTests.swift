@@ -43,6 +43,62 @@ import Testing
     #expect(try await limiter.take(forKey: "ada").retryAfter == .milliseconds(500))
   }
 
+  /// An event during the next reading of the clock.
+  private final class Delay: Sendable {
+    private let body = Locked<(@Sendable () async throws -> Void)?>(nil)
+
+    func set(_ body: @escaping @Sendable () async throws -> Void) {
+      self.body.withLock { $0 = body }
+    }
+
+    func pass() async throws {
+      let body = body.withLock { body in
+        defer { body = nil }
+        return body
+      }
+      try await body?()
+    }
+  }
+
+  /// Returns a limiter whose readings of the clock take their time after the clock has answered.
+  private func limiter(delayedBy delay: Delay) throws -> RateLimiter {
+    let time = SharedClock(spansHosts: true) { [clock] in
+      let now = ClockReading(origin: 0, nanoseconds: clock.now.offset.wholeNanoseconds)
+      try await delay.pass()
+      return now
+    }
+    return try RateLimiter(
+      base, prefix: "limits/", limit: RateLimit(10, per: .seconds(10), burst: 4), time: time, clock: clock)
+  }
+
+  @Test func `a slow reading of the clock uses up one start`() async throws {
+    let delay = Delay()
+    let (slow, quick) = (try limiter(delayedBy: delay), try limiter(base))
+    delay.set { [clock] in clock.advance(by: .seconds(20)) }
+    #expect(try await slow.take(forKey: "ada").isGranted)
+    // The start can have been at any time of the reading.
+    for remaining in [2, 1, 0] { #expect(try await quick.take(forKey: "ada").remaining == remaining) }
+    #expect(try await quick.take(forKey: "ada").retryAfter == .seconds(1))
+    // A request whose reading is slow is refused only because the burst is used up.
+    delay.set { [clock] in clock.advance(by: .seconds(20)) }
+    #expect(try await slow.take(forKey: "bob").isGranted)
+    delay.set { _ = try await quick.take(forKey: "bob") }
+    #expect(try await slow.take(2, forKey: "bob").isGranted)
+    #expect(try await !slow.take(forKey: "bob").isGranted)
+  }
+
+  @Test func `starts during the reading of the clock keep an entry from being removed or corrected`() async throws {
+    let delay = Delay()
+    let (slow, quick) = (try limiter(delayedBy: delay), try limiter(base))
+    #expect(try await quick.take(forKey: "ada").isGranted)
+    delay.set { [clock] in
+      clock.advance(by: .seconds(100))
+      _ = try await quick.take(4, forKey: "ada")
+    }
+    #expect(try await slow.removeIdle() == 0)
+    #expect(try await !quick.take(forKey: "ada").isGranted)
+  }
+
   @Test func `fields of HTTP`() async throws {
     let limiter = try limiter(base)
     let granted = try await limiter.take(3, forKey: "ada")

@@ -83,13 +83,23 @@ import Testing
 
   @Test func `a clock that is set back extends no wait`() {
     let rules = LimiterConfiguration(
-      concurrency: 2, rate: RateLimit(1, per: .seconds(1), burst: 2), lease: .seconds(10), pollInterval: .seconds(60))
+      concurrency: 2, rate: RateLimit(1, per: .seconds(1)), lease: .seconds(10), pollInterval: .seconds(60))
     let limiter = Limiter(rules)
     #expect(limiter.acquire(request(1), at: reading(1000)) == .granted)
     #expect(limiter.acquire(request(2), at: reading(0)) == .refused(retryAfter: .seconds(1)))
     #expect(limiter.acquire(request(2), at: reading(1)) == .granted)
     #expect(limiter.acquire(request(3), at: reading(3)) == .refused(retryAfter: .seconds(7)))
     #expect(limiter.acquire(request(3), at: reading(10)) == .granted)
+  }
+
+  /// Only the starts before the latest request are unknown in their number.
+  @Test func `the recent starts are known when a clock is set back`() {
+    let rules = LimiterConfiguration(rate: RateLimit(1, per: .seconds(1), burst: 3))
+    for (times, isGranted) in [([1000.0], true), ([999.0, 1000], false)] {
+      let limiter = Limiter(rules)
+      for time in times { #expect(limiter.acquire(request(1), at: reading(time)) == .granted) }
+      #expect((limiter.acquire(request(2), at: reading(0)) == .granted) == isGranted)
+    }
   }
 
   // MARK: Order
@@ -189,9 +199,10 @@ import Testing
           offset = generator.time(-100 * Self.second...100 * Self.second)
         default: break
         }
-        let early = generator.time(0...Self.second / 10)
+        let most: Int64 = generator.integer(in: 0...5) == 0 ? 10 * Self.second : Self.second / 10
+        let early = generator.time(0...most)
         let reading = ClockReading(
-          origin: origin, nanoseconds: time + offset - early, uncertainty: early + generator.time(0...Self.second / 10))
+          origin: origin, nanoseconds: time + offset - early, uncertainty: early + generator.time(0...most))
         holders.removeAll { $0.end <= time }
         switch generator.integer(in: 0...4) {
         case 0:
@@ -240,7 +251,7 @@ import Testing
     _ = state.acquire(request(2, owner: 2, hasWaited: true), by: rules, at: reading(1, origin: 7))
     let record = state.record
     #expect(try LimiterState(record: record) == state)
-    #expect(record.count == 91)
+    #expect(record.count == 115)
     for count in 0..<record.count {
       #expect(throws: LimiterState.RecordProblem.damaged) { try LimiterState(record: Array(record.prefix(count))) }
     }
@@ -252,6 +263,19 @@ import Testing
       }
     }
     #expect(throws: LimiterState.RecordProblem.damaged) { try LimiterState(record: record + [0]) }
-    #expect(throws: LimiterState.RecordProblem.version(2)) { try LimiterState(record: [2]) }
+    #expect(throws: LimiterState.RecordProblem.version(3)) { try LimiterState(record: [3]) }
+  }
+
+  @Test func `a record of version 1 is read`() throws {
+    var record: [UInt8] = [1] + [UInt8](repeating: 0, count: 15) + [7]
+    record += (5 * Self.second).bigEndianBytes
+    record += [UInt8](repeating: 0, count: 38)
+    record += CRC32C.checksum(of: record).bigEndianBytes
+    let limiter = Limiter(
+      LimiterConfiguration(rate: RateLimit(1, per: .seconds(1), burst: 3)), try LimiterState(record: record))
+    #expect(limiter.acquire(request(1), at: reading(2, origin: 7)) == .refused(retryAfter: .seconds(1)))
+    #expect(limiter.acquire(request(1), at: reading(3, origin: 7)) == .granted)
+    #expect(limiter.state.record.first == 2)
+    #expect(throws: LimiterState.RecordProblem.damaged) { try LimiterState(record: record + [0]) }
   }
 }

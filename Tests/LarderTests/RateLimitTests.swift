@@ -44,8 +44,9 @@ import Testing
         case 1: time += Int64(pace * 2000)
         default: break
         }
-        // The true time lies somewhere between the earliest and the latest one.
-        let (early, late) = (generator.time(0...Int64(pace)), generator.time(0...Int64(pace)))
+        // The true time lies somewhere between the earliest and the latest one, which can be several bursts apart.
+        let most = Int64(pace) * Int64(generator.integer(in: 0...3) == 0 ? 3 * limit.burst : 1)
+        let (early, late) = (generator.time(0...most), generator.time(0...most))
         let reading = ClockReading(
           origin: 1, nanoseconds: time + offset - early,
           uncertainty: generator.integer(in: 0...3) == 0 ? early + late : early)
@@ -55,6 +56,49 @@ import Testing
       #expect(!starts.all.isEmpty)
       starts.expect(within: limit)
     }
+  }
+
+  /// Five starts in a second, and readings that are uncertain by ten seconds in both directions.
+  private static let slow = RateLimit(5, per: .seconds(1), burst: 5)
+  private static let second: Int64 = 1_000_000_000
+
+  private static func reading(_ time: Int64, uncertainty: Int64 = 0) -> ClockReading {
+    ClockReading(origin: 0, nanoseconds: time - uncertainty, uncertainty: 2 * uncertainty)
+  }
+
+  @Test func `an uncertain reading refuses no start of a burst`() {
+    for others in [[0], [0, 0], [10], [10, 0], [0, 10], [10, 10], [0, 0, 10], [10, 0, 0]] {
+      var state = RateLimitState()
+      for (time, other) in others.enumerated() {
+        #expect(
+          state.take(by: Self.slow, at: Self.reading(Int64(time), uncertainty: Int64(other) * Self.second)) == .zero)
+      }
+      let uncertain = Self.reading(9, uncertainty: 10 * Self.second)
+      #expect(state.available(by: Self.slow, at: uncertain) == 5 - others.count)
+      #expect(state.take(5 - others.count, by: Self.slow, at: uncertain) == .zero)
+      #expect(state.available(by: Self.slow, at: uncertain) == 0)
+      #expect(state.take(by: Self.slow, at: uncertain) > .zero)
+    }
+  }
+
+  @Test func `a start with an uncertain time counts once`() {
+    var state = RateLimitState()
+    #expect(state.take(by: Self.slow, at: Self.reading(0, uncertainty: 10 * Self.second)) == .zero)
+    for _ in 2...5 { #expect(state.take(by: Self.slow, at: Self.reading(1)) == .zero) }
+    // It is certain now that the burst began at zero or later, and that one start becomes available in each fifth of a second.
+    #expect(state.take(by: Self.slow, at: Self.reading(1)) == .milliseconds(200))
+    #expect(state.take(5, by: Self.slow, at: Self.reading(1 + Self.second)) == .zero)
+  }
+
+  @Test func `uncertain readings refuse no start for ever`() {
+    var (state, time, count): (RateLimitState, Int64, Int) = (RateLimitState(), 0, 0)
+    while time < 100 * Self.second {
+      let wait = state.take(by: Self.slow, at: Self.reading(time, uncertainty: 10 * Self.second)).wholeNanoseconds
+      if wait == 0 { count += 1 } else { time += wait }
+      #expect(wait <= 21 * Self.second)
+    }
+    // A burst for each time that is certain to have passed.
+    #expect(count >= 25)
   }
 
   @Test func `starts are available after the wait`() {

@@ -256,7 +256,7 @@ import Testing
 
   @Test func `a state that cannot be read is left as it is`() async throws {
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1), key: "limits/mail")
-    let records: [([UInt8], StoreError.Code)] = [([1, 2, 3], .corrupted), ([2], .versionMismatch), ([], .corrupted)]
+    let records: [([UInt8], StoreError.Code)] = [([1, 2, 3], .corrupted), ([3], .versionMismatch), ([], .corrupted)]
     for (record, code) in records {
       try await store.setValue(record, forKey: "limits/mail")
       let error = await expectStoreError(code) { try await limiter.acquire() }

@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdTesting
 import Larder
 import LarderCoordination
+import LarderHTTPCache
 import LarderHummingbird
 import LarderHummingbirdTesting
 import LarderSQLite
@@ -111,6 +112,68 @@ final class HummingbirdGuideTests: Sendable {
         #expect(String(buffer: response.body) == "paid")
         #expect(response.headers[text: "RateLimit-Policy"] == #""default";q=20;w=12"#)
         #expect(response.headers[text: "RateLimit"]?.contains(#""default";r=1"#) == true)
+      }
+    }
+  }
+
+  @Test func `cached responses`() async throws {
+    let router = Router(context: UserContext.self)
+    let calls = Locked(0)
+    @Sendable func news() async throws -> String {
+      let count = calls.withLock { calls in
+        calls += 1
+        return calls
+      }
+      return "news \(count)"
+    }
+    router.get { _, _ in "root" }
+
+    // snippet.cached-responses
+    router.get("news") { _, _ in
+      Response(
+        status: .ok, headers: [.cacheControl: "max-age=60, stale-while-revalidate=600"],
+        body: ResponseBody(byteBuffer: ByteBuffer(string: try await news())))
+    }
+
+    let cache = try await HTTPCache(bytes, configuration: .shared)
+    let responder = try CachedResponder(router.buildResponder(), cache: cache)
+    let application = Application(responder: responder, services: [responder])
+    // snippet.end
+
+    try await application.test(.live) { client in
+      for _ in 1...2 {
+        let response = try await client.execute(uri: "/news", method: .get)
+        #expect(String(buffer: response.body) == "news 1")
+      }
+    }
+
+    let limiter = try RateLimiter(bytes, prefix: "limits/", limit: RateLimit(6, per: .seconds(3600), burst: 6))
+    // snippet.around-the-cache
+    let outer = Router(context: UserContext.self)
+    outer.add(middleware: RateLimitMiddleware(limiter) { _, context in context.user })
+    for method in [HTTPRequest.Method.get, .head, .post] {
+      outer.on("/", method: method, use: responder.respond)
+      outer.on("**", method: method, use: responder.respond)
+    }
+    // snippet.end
+
+    try await Application(router: outer).test(.router) { client in
+      for _ in 1...2 {
+        let response = try await client.execute(uri: "/news", method: .get)
+        #expect(String(buffer: response.body) == "news 1")
+        #expect(response.headers[text: "RateLimit"] != nil)
+      }
+      // snippet.changes
+      try await cache.invalidate(prefix: "http://localhost/news")
+      // snippet.end
+      let response = try await client.execute(uri: "/news", method: .get)
+      #expect(String(buffer: response.body) == "news 2")
+      let others: [(String, HTTPRequest.Method, HTTPResponse.Status)] = [
+        ("/", .get, .ok), ("/none", .post, .notFound), ("/news", .head, .ok), ("/news", .get, .tooManyRequests),
+      ]
+      for (uri, method, status) in others {
+        let response = try await client.execute(uri: uri, method: method)
+        #expect(response.status == status, "\(method) \(uri)")
       }
     }
   }

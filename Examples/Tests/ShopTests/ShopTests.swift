@@ -69,6 +69,7 @@ final class ShopTests: Sendable {
     // An instance that has ended already gets no signal.
     defer { for instance in instances { #expect(throws: Never.self) { try instance.signal(SIGKILL) } } }
     let isOver = Flag()
+    async let loadCount = load(address, until: isOver)
     let answered = try await withThrowingTaskGroup(of: [String: Order].self) { group in
       for number in 0..<6 {
         let user = ShopUser(name: "user \(number)", address: address)
@@ -88,9 +89,36 @@ final class ShopTests: Sendable {
       isOver.set()
       return try await group.reduce(into: [:]) { $0.merge($1) { first, _ in first } }
     }
+    if let count = try await loadCount {
+      print("\(count) products by wrk")
+      #expect(count > 0)
+    }
     try await check(answered, url: url) {
       for instance in instances { try await instance.end() }
     }
+  }
+
+  /// Reads products with wrk until the flag is set, for a second at a time.
+  ///
+  /// - Returns: The number of answers, or `nil` if wrk is not installed.
+  private func load(_ address: String, until isOver: Flag) async throws -> Int? {
+    let programs = ["/usr/bin/wrk", "/usr/local/bin/wrk", "/opt/homebrew/bin/wrk"]
+    guard let program = programs.first(where: FileManager.default.isExecutableFile) else { return nil }
+    var count = 0
+    while !isOver.isSet {
+      let (process, output) = (Process(), Pipe())
+      process.executableURL = URL(filePath: program)
+      process.arguments = ["-t", "1", "-c", "4", "-d", "1s", "http://\(address)/products/1"]
+      process.standardOutput = output
+      process.standardError = FileHandle.nullDevice
+      try process.run()
+      while process.isRunning { try await Task.sleep(for: .milliseconds(20)) }
+      let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+      // Without an instance, there is no summary.
+      let summary = text.split(separator: "\n").first { $0.contains(" requests in ") }
+      count += summary?.split(separator: " ").first.flatMap { Int($0) } ?? 0
+    }
+    return count
   }
 
   /// Disturbs one instance or all of them, each in a way of its own, or the database.

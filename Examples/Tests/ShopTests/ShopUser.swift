@@ -77,9 +77,6 @@ struct ShopUser: Sendable {
         case 200..<300:
           let cookie = response.headers.first(name: "Set-Cookie")?.split(separator: ";").first.map(String.init)
           return Answer(body: body, cookie: cookie)
-        case 429:
-          // An instance that was frozen while it read the clock knows the time within seconds only, and then refuses too much.
-          problem = "\(response.status)"
         case 400..<500:
           throw ShopFailure(
             "\(name): \(method) \(path) was refused: \(response.status) \(String(decoding: body, as: UTF8.self))")

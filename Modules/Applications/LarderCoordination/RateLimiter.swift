@@ -217,8 +217,13 @@ public final class RateLimiter: Sendable {
         if let failure { throw failure }
         return count
       }
+      let sent = elapsed.nanoseconds
       let reading = try await time.reading()
-      let (removed, problem) = try await base.update(keys) { slots in
+      let received = elapsed.nanoseconds
+      let (removed, problem) = try await base.update(keys) { [elapsed] slots in
+        // In the update, because there may have been starts since the reading.
+        let now = elapsed.nanoseconds
+        let present = reading.advanced(byAtLeast: now - received, atMost: now - sent)
         var (removed, failure): (Int, (any Error)?) = (0, nil)
         for index in slots.indices {
           guard let record = slots[index] else { continue }
@@ -236,7 +241,7 @@ public final class RateLimiter: Sendable {
             continue
           }
           var state = before
-          if state.isIdle(by: configuration, at: reading) {
+          if state.isIdle(by: configuration, at: present) {
             slots[index] = nil
             removed += 1
           } else if state != before {

@@ -10,3 +10,14 @@ public struct StorePersistDriver {
   public init(_ base: some DataStore<[UInt8]>, prefix: StoreKey) throws {}
 }
 #endif
+
+#if !Hummingbird || !HTTPCache
+/// Requires the traits `Hummingbird` and `HTTPCache` of the package Larder.
+@available(
+  *, unavailable, message: "turn on the traits: .package(url: …, from: …, traits: [\"Hummingbird\", \"HTTPCache\"])"
+)
+public struct CachedResponder {
+  /// Requires the traits `Hummingbird` and `HTTPCache` of the package Larder.
+  public init() throws {}
+}
+#endif

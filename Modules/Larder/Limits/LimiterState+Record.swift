@@ -1,7 +1,9 @@
 /// The stored form of the state, which the article <doc:LimiterFormat> describes.
 extension LimiterState {
   /// The version of the format.
-  private static let formatVersion: UInt8 = 1
+  ///
+  /// Version 1 has neither recent starts nor the time of the latest one.
+  private static let formatVersion: UInt8 = 2
 
   /// The reason why a record cannot be read.
   public enum RecordProblem: Error, Sendable, Hashable {
@@ -12,7 +14,7 @@ extension LimiterState {
   }
 
   /// The number of bytes before the permits, of a permit, and of the checksum.
-  private static let (headLength, permitLength, checksumLength) = (63, 24, 4)
+  private static let (headLength, permitLength, checksumLength) = (87, 24, 4)
 
   /// The largest size of a record, in bytes.
   static let maximumSize = headLength + LimiterConfiguration.concurrencies.upperBound * permitLength + checksumLength
@@ -23,6 +25,9 @@ extension LimiterState {
     bytes.reserveCapacity(Self.headLength + permits.count * Self.permitLength + Self.checksumLength)
     bytes += origin.bigEndianBytes
     bytes += rate.fullAt.bigEndianBytes
+    bytes += rate.recentStarts.bigEndianBytes
+    bytes += rate.recentUntil.bigEndianBytes
+    bytes += rate.presentAtLeast.bigEndianBytes
     bytes += latestStart.bigEndianBytes
     bytes += (reservation?.owner ?? 0).bigEndianBytes
     bytes += (reservation?.starts ?? 0).bigEndianBytes
@@ -45,10 +50,17 @@ extension LimiterState {
   public init(record: [UInt8]) throws(RecordProblem) {
     guard let version = record.first else { throw .damaged }
     guard version <= Self.formatVersion else { throw .version(version) }
-    guard version == Self.formatVersion, record.count >= Self.headLength + Self.checksumLength else { throw .damaged }
+    let headLength = version == 1 ? Self.headLength - 24 : Self.headLength
+    guard version > 0, record.count >= headLength + Self.checksumLength else { throw .damaged }
     var rest = record.dropFirst()
     origin = rest.takeNumber()
-    rate = RateLimitState(fullAt: rest.takeNumber())
+    let fullAt: Int64 = rest.takeNumber()
+    rate =
+      version == 1
+      ? RateLimitState(fullAt: fullAt)
+      : RateLimitState(
+        fullAt: fullAt, recentStarts: rest.takeNumber(), recentUntil: rest.takeNumber(),
+        presentAtLeast: rest.takeNumber())
     latestStart = rest.takeNumber()
     let owner: UInt64 = rest.takeNumber()
     let kept = Reservation(

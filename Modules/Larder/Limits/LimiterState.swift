@@ -110,7 +110,8 @@ public struct LimiterState: Sendable, Hashable {
     follow(reading, configuration)
     permits.removeAll { $0.end <= reading.earliest }
     if let reservation, reservation.end <= reading.earliest { self.reservation = nil }
-    return permits.isEmpty && reservation == nil && rate.fullAt <= reading.earliest
+    let fullAt = configuration.rate.map { rate.wholeFullAt(by: $0) } ?? rate.fullAt
+    return permits.isEmpty && reservation == nil && fullAt <= reading.earliest
   }
 
   // MARK: Requests
@@ -179,7 +180,7 @@ public struct LimiterState: Sendable, Hashable {
     if case .refused(let retryAfter) = decision { (taken, wait) = (0, retryAfter) }
     return RateDecision(
       starts: taken, remaining: rate.available(by: limit, at: reading),
-      fullAfter: .nanoseconds(rate.wait(untilFullAt: reading)), retryAfter: wait)
+      fullAfter: .nanoseconds(rate.wait(untilFullBy: limit, at: reading)), retryAfter: wait)
   }
 
   /// Resets the lease of a permit, so that it ends one lease from now.

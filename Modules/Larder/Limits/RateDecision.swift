@@ -38,12 +38,15 @@ extension RateLimitState {
   ///   - reading: The time.
   /// - Returns: The number, from 0 to the burst.
   public func available(by limit: RateLimit, at reading: ClockReading) -> Int {
-    let unavailable = min(wait(untilFullAt: reading), limit.capacity)
-    return Int((limit.capacity - unavailable) / limit.spacing)
+    let state = settled(by: limit, at: reading)
+    let present = state.present(at: reading)
+    let unavailable = min(max(state.fullAt, present).addingSaturating(-present), limit.capacity)
+    let unspent = max(0, Int64(limit.burst) - state.recentStarts)
+    return Int(min((limit.capacity - unavailable) / limit.spacing, unspent))
   }
 
   /// Returns the time until the whole burst is available if nothing starts until then, in nanoseconds.
-  func wait(untilFullAt reading: ClockReading) -> Int64 {
-    max(0, max(fullAt, reading.earliest).addingSaturating(-reading.earliest))
+  func wait(untilFullBy limit: RateLimit, at reading: ClockReading) -> Int64 {
+    max(wholeFullAt(by: limit), reading.earliest).addingSaturating(-reading.earliest)
   }
 }

@@ -69,15 +69,30 @@ public struct RateLimit: Sendable, Hashable {
 /// moves it by the time between two evenly spaced starts, and is permitted if the time is then at most a whole burst
 /// ahead of the clock.
 ///
+/// ## Uncertain readings
+///
+/// A start counts as late as it can have been, and a request as early as it can be, but not before ``presentAtLeast``. So that
+/// slow readings do not use up a burst, the starts that are not certainly past are counted apart, as ``recentStarts``: however uncertain
+/// their times are, a request is permitted if it and these starts are at most a burst, and the earlier ones permit it.
+///
 /// ```swift
 /// var state = RateLimitState()
 /// let wait = state.take(by: RateLimit(10, per: .seconds(1)), at: reading)
 /// if wait > .zero { throw TooManyRequests(retryAfter: wait) }
 /// ```
 public struct RateLimitState: Sendable, Hashable {
-  /// The time when the whole burst is available if nothing starts until then, in nanoseconds since the origin of the
-  /// clock.
+  /// The time when the whole burst is available if nothing starts until then, apart from ``recentStarts``, in nanoseconds
+  /// since the origin of the clock.
   public private(set) var fullAt: Int64
+
+  /// The number of starts since the first one that was not certainly past at the latest request.
+  public private(set) var recentStarts: Int64 = 0
+
+  /// The latest time that these starts can have, or 0 without such starts.
+  public private(set) var recentUntil: Int64 = 0
+
+  /// The time that was certainly reached at the latest start, so that no later request is earlier.
+  public private(set) var presentAtLeast: Int64 = .min
 
   /// Creates the state before the first start, with the whole burst available.
   public init() {
@@ -86,27 +101,56 @@ public struct RateLimitState: Sendable, Hashable {
 
   /// Creates a state that was stored.
   ///
-  /// - Parameter fullAt: The time when the whole burst is available.
-  public init(fullAt: Int64) {
+  /// - Parameters:
+  ///   - fullAt: The time when the whole burst is available, apart from the recent starts.
+  ///   - recentStarts: The number of recent starts. Defaults to 0.
+  ///   - recentUntil: The latest time that these starts can have. Defaults to 0.
+  ///   - presentAtLeast: The time that was certainly reached at the latest start. Defaults to the smallest number.
+  public init(fullAt: Int64, recentStarts: Int64 = 0, recentUntil: Int64 = 0, presentAtLeast: Int64 = .min) {
     self.fullAt = fullAt
+    self.recentStarts = max(0, recentStarts)
+    self.recentUntil = recentStarts > 0 ? recentUntil : 0
+    self.presentAtLeast = presentAtLeast
   }
 
   /// Removes all available starts, because it is unknown how long ago the latest one was.
   mutating func empty() {
-    fullAt = .max
+    self = RateLimitState(fullAt: .max)
   }
 
-  /// Corrects a time that is too far ahead, because the clock was set back.
+  /// Corrects times that are too far ahead, because the clock was set back, or was read with less certainty before.
   ///
-  /// No start is available after that, so the limit holds whatever the clock did.
+  /// The limit holds whatever the clock did.
   mutating func bound(by limit: RateLimit, at reading: ClockReading) {
+    // All starts have happened by now.
     fullAt = min(fullAt, reading.latest.addingSaturating(limit.capacity))
+    if recentStarts > 0 { recentUntil = min(recentUntil, reading.latest) }
+    presentAtLeast = min(presentAtLeast, reading.latest)
+  }
+
+  /// Returns the time that is certainly reached at a reading.
+  func present(at reading: ClockReading) -> Int64 { max(reading.earliest, presentAtLeast) }
+
+  /// Returns the state without recent starts if they are certainly past.
+  func settled(by limit: RateLimit, at reading: ClockReading) -> RateLimitState {
+    guard recentUntil <= present(at: reading) else { return self }
+    return RateLimitState(fullAt: wholeFullAt(by: limit), presentAtLeast: presentAtLeast)
+  }
+
+  /// Returns the time when the whole burst is available if nothing starts until then.
+  func wholeFullAt(by limit: RateLimit) -> Int64 {
+    guard recentStarts > 0 else { return fullAt }
+    return max(fullAt, recentUntil.addingSaturating(limit.time(for: Int(clamping: recentStarts))))
   }
 
   /// Returns how long to wait until some starts are available, in nanoseconds; 0 if they are.
   func wait(for starts: Int, by limit: RateLimit, at reading: ClockReading) -> Int64 {
-    let end = max(fullAt, reading.earliest).addingSaturating(limit.time(for: starts))
-    return max(0, end.addingSaturating(-limit.capacity).addingSaturating(-reading.earliest))
+    let state = settled(by: limit, at: reading)
+    let isWithinBurst = Int64(starts) <= Int64(limit.burst) - state.recentStarts
+    let fullAt = isWithinBurst ? state.fullAt : state.wholeFullAt(by: limit)
+    let present = present(at: reading)
+    let start = max(fullAt, present).addingSaturating(limit.time(for: starts)).addingSaturating(-limit.capacity)
+    return start <= present ? 0 : start.addingSaturating(-reading.earliest)
   }
 
   /// Takes starts if they are available.
@@ -136,13 +180,19 @@ public struct RateLimitState: Sendable, Hashable {
   ///   - reading: The time.
   /// - Returns: How long you must wait.
   public mutating func reserve(_ starts: Int = 1, by limit: RateLimit, at reading: ClockReading) -> Duration {
+    self = RateLimitState(fullAt: wholeFullAt(by: limit))
     let wait = wait(for: 1, by: limit, at: reading)
-    note(starts, by: limit, at: reading.advanced(byAtLeast: wait, atMost: wait))
+    fullAt = max(fullAt, reading.latest.addingSaturating(wait)).addingSaturating(limit.time(for: starts))
     return .nanoseconds(wait)
   }
 
   /// Counts starts that are available.
   mutating func note(_ starts: Int, by limit: RateLimit, at reading: ClockReading) {
-    fullAt = max(fullAt, reading.latest).addingSaturating(limit.time(for: starts))
+    self = settled(by: limit, at: reading)
+    // The recent starts say how late they can have been.
+    fullAt = fullAt.addingSaturating(limit.time(for: starts))
+    recentUntil = recentStarts > 0 ? max(recentUntil, reading.latest) : reading.latest
+    recentStarts = recentStarts.addingSaturating(Int64(starts))
+    presentAtLeast = present(at: reading)
   }
 }

@@ -69,10 +69,14 @@ public struct SharedClock: Sendable {
 extension ClockReading {
   /// Returns the reading at a later moment.
   ///
+  /// A reading is the time at some moment of a call. By a steady clock of your own, at least the time since the end of the call has
+  /// passed, and at most the time since its beginning.
+  ///
   /// - Parameters:
   ///   - least: The least time that can have passed, in nanoseconds.
   ///   - most: The most time that can have passed, in nanoseconds.
-  func advanced(byAtLeast least: Int64, atMost most: Int64) -> ClockReading {
+  /// - Returns: The reading, which is less certain by the difference of the two.
+  public func advanced(byAtLeast least: Int64, atMost most: Int64) -> ClockReading {
     let start = earliest.addingSaturating(max(0, least))
     let end = latest.addingSaturating(max(0, most))
     return ClockReading(origin: origin, nanoseconds: start, uncertainty: end - start)

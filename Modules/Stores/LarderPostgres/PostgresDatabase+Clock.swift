@@ -10,7 +10,8 @@ extension PostgresDatabase {
   ///
   /// A reading takes one round trip, and throws the errors of a read. The server has no clock but its wall clock. If that is set
   /// forward, a limiter permits as many additional starts as passing time would, and leases end early. If it is set back, the
-  /// limits hold.
+  /// limits hold. They also hold if the server answers slowly. If its answers take longer than the time for a whole burst, about one burst is
+  /// permitted in the time of two answers.
   public var serverClock: SharedClock {
     SharedClock(spansHosts: true) { [handle] in
       let time = Statement("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::int8")

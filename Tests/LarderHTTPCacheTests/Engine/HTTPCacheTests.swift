@@ -56,6 +56,20 @@ import Testing
     #expect(test.cache.statistics().validationCount == 1)
   }
 
+  @Test func `a body that a closure writes is stored if the closure ends without an error`() async throws {
+    struct Cut: Error {}
+    let test = try await CacheUnderTest()
+    let origin = Origin { _, number in
+      HTTPForwardedResponse(head: head(.ok, [.cacheControl: "max-age=60"])) { write in
+        for part in ["one", "", "two"] { try await write(Array(part.utf8)) }
+        if number == 1 { throw Cut() }
+      }
+    }
+    await #expect(throws: Cut.self) { try await test.get(from: origin) }
+    for _ in 1...2 { #expect(try await test.get(from: origin).body == "onetwo") }
+    #expect(origin.count == 2)
+  }
+
   @Test func `a large body is streamed and stored`() async throws {
     let test = try await CacheUnderTest()
     let origin = Origin { _, _ in

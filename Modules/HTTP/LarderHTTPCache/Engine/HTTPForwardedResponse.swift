@@ -24,8 +24,13 @@ public struct HTTPForwardedResponse: Sendable {
   /// describe. `Cache-Status` then has the detail `not-stored-client`.
   public var isStorable = true
 
+  /// A closure that takes the next chunk of a body, and returns when there is room for another one.
+  ///
+  /// It throws if the body is not needed any more. An empty chunk is ignored.
+  public typealias Write = @Sendable (_ chunk: [UInt8]) async throws -> Void
+
   /// Passes the chunks of the body to a closure, until the body ends or the closure throws.
-  let forEachChunk: @Sendable (_ body: ([UInt8]) async throws -> Void) async throws -> Void
+  let forEachChunk: @Sendable (_ write: @escaping Write) async throws -> Void
 
   /// Creates a response with a body that arrives in chunks.
   ///
@@ -35,9 +40,28 @@ public struct HTTPForwardedResponse: Sendable {
   ///   - body: The chunks of the body, such as arrays of bytes or buffers of swift-nio. It is iterated once at most.
   public init<Body: AsyncSequence & Sendable>(head: HTTPResponse, body: Body) where Body.Element: Sequence<UInt8> {
     self.head = head
-    forEachChunk = { receive in
-      for try await chunk in body { try await receive(Array(chunk)) }
+    forEachChunk = { write in
+      for try await chunk in body { try await write(Array(chunk)) }
     }
+  }
+
+  /// Creates a response with a body that a closure writes.
+  ///
+  /// ```swift
+  /// let response = HTTPForwardedResponse(head: HTTPResponse(status: .ok)) { write in
+  ///   for number in 1...3 { try await write(Array("\(number)\n".utf8)) }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - head: The head.
+  ///   - writeBody: A closure that passes the chunks to `write`, one after another, and returns after the last one. It runs
+  ///     once at most. An error that it throws means that the body was cut short.
+  public init(
+    head: HTTPResponse, writingBody writeBody: @escaping @Sendable (_ write: @escaping Write) async throws -> Void
+  ) {
+    self.head = head
+    forEachChunk = writeBody
   }
 
   /// Creates a response with a body in memory.
@@ -51,8 +75,8 @@ public struct HTTPForwardedResponse: Sendable {
   ///   - body: The body. Defaults to an empty one.
   public init(head: HTTPResponse, body: [UInt8] = []) {
     self.head = head
-    forEachChunk = { receive in
-      if !body.isEmpty { try await receive(body) }
+    forEachChunk = { write in
+      if !body.isEmpty { try await write(body) }
     }
   }
 }
