@@ -65,6 +65,7 @@ let package = Package(
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderCrypto", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderInspector", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),

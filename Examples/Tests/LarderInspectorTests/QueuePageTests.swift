@@ -109,6 +109,34 @@ struct QueuePageTests {
     }
   }
 
+  /// Consumers of a queue that is not paused could receive what is being removed.
+  @Test func `a paused queue is drained in steps`() async throws {
+    try await die(["dead"])
+    try await queue.enqueue((0..<700).map { QueueInput("value", id: StoreKey("id\($0)")) })
+    try await queue.enqueue((0..<3).map { QueueInput("in a group", id: StoreKey("group\($0)"), group: "g") })
+    try await queue.enqueue("later", after: .seconds(600))
+    let delivery = try #require(try await queue.receive(max: 1, lease: .seconds(30)).first)
+    try await withInspector([inspected], allowsChanges: true) { browser in
+      let drain: KeyValuePairs<String, String> = ["store": "0", "action": "drain"]
+      #expect(!(try await browser.text("queue?store=0").contains(">Drain<")))
+      #expect(try await browser.confirm(drain).status == .conflict)
+      #expect(try await queue.counts().waiting == 702)
+      _ = try await browser.confirm(["store": "0", "action": "pause"])
+      #expect(try await browser.text("queue?store=0").contains(">Drain<"))
+      let asked = String(buffer: try await browser.post(drain).body)
+      #expect(asked.contains("Permanently remove all items that are waiting."))
+      #expect(asked.contains("a step fails if it is resumed"))
+      let step = try await browser.submit(asked)
+      #expect(String(buffer: step.body).contains("500 items removed so far."))
+      try await queue.resume()
+      #expect(try await browser.submit(String(buffer: step.body)).status == .conflict)
+      try await queue.pause()
+      #expect(try await browser.submit(String(buffer: step.body)).status == .seeOther)
+      #expect(try await queue.counts() == QueueCounts(waiting: 0, delayed: 1, leased: 1, dead: 1))
+      #expect(try await queue.acknowledge([delivery.receipt]).isEmpty)
+    }
+  }
+
   /// The confirmation has a time, and what dies later has not been seen by the one who confirmed it.
   @Test func `what dies after the confirmation is left`() async throws {
     try await die(["a"])

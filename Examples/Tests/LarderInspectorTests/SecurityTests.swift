@@ -15,7 +15,10 @@ struct SecurityTests {
   private let pages = [
     "", "keys?store=0", "entry?store=0&key=6b", "raw?store=0&key=6b", "edit?store=0&key=6b", "damage?store=0&run=yes",
     "counts?store=0",
-    "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "style.css", "script.js",
+    "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "search?store=0&contains=s",
+    "http?store=0", "response?store=0&url=http://a/", "body?store=0&url=http://a/", "usage?store=0",
+    "measurements?store=0", "style.css",
+    "script.js",
   ]
   private let removal: KeyValuePairs<String, String> = [
     "store": "0", "action": "remove", "key": "6b", "shown": "", "confirmed": "yes",
@@ -77,14 +80,14 @@ struct SecurityTests {
     try await withSecret { browser in
       let changes = [
         "add", "set", "remove", "enqueue", "requeue", "requeueEdited", "purge", "requeueAll", "purgeAll", "pause",
-        "resume", "other",
+        "resume", "drain", "removeURL", "removePrefix", "removeResponses", "other",
       ]
       for action in changes {
         for confirmed in ["yes", "no"] {
           let digest = Hexadecimal.text(of: Array("secret".utf8).withUnsafeBytes { KeyDigest.digest(of: $0) })
           let response = try await browser.post([
             "store": "0", "action": action, "key": "6b", "newKey": "n", "form": "text", "value": "new", "shown": digest,
-            "confirmed": confirmed,
+            "url": "http://a/", "confirmed": confirmed,
           ])
           #expect(response.status == (action == "other" ? .badRequest : .forbidden), "\(action)")
         }

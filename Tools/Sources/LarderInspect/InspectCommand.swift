@@ -1,9 +1,12 @@
-import ArgumentParser
+public import ArgumentParser
 import Foundation
 import Hummingbird
 import Larder
+public import LarderHTTPCache
 import LarderInspector
 import Logging
+
+extension HTTPCacheMode: @retroactive ExpressibleByArgument {}
 
 /// The program `larder-inspect`.
 @main
@@ -17,6 +20,7 @@ struct InspectCommand: AsyncParsableCommand {
 
         larder inspect json:users.json sqlite:shop.sqlite#users
         larder inspect lmdb:shop --queue jobs/ --write
+        larder inspect lmdb:proxy --http-cache http/
         larder inspect queue:outbox --port 8061
 
       It refuses any address that other machines reach, because it has neither TLS nor passwords. To inspect the stores of \
@@ -27,6 +31,12 @@ struct InspectCommand: AsyncParsableCommand {
   @Option(
     help: ArgumentHelp("The prefix of a queue in the store, such as jobs/. It can be repeated.", valueName: "prefix"))
   var queue: [String] = []
+  @Option(
+    help: ArgumentHelp(
+      "The prefix of an HTTP cache in the store, such as http/. It can be repeated.", valueName: "prefix"))
+  var httpCache: [String] = []
+  @Option(help: "The kind of the HTTP caches: shared, or private, which ignores s-maxage.") var httpMode =
+    HTTPCacheMode.shared
   @Flag(help: "Allow the page to change the stores, each time after a confirmation.") var write = false
   @Option(help: "The port. By default, the system chooses a free one.") var port = 0
   @Option(help: ArgumentHelp("The loopback address: 127.0.0.1, ::1 or localhost.", valueName: "name")) var address =
@@ -37,6 +47,10 @@ struct InspectCommand: AsyncParsableCommand {
   mutating func validate() throws {
     guard !urls.isEmpty else { throw ValidationError("give at least one store, such as json:users.json") }
     guard queue.isEmpty || urls.count == 1 else { throw ValidationError("--queue needs exactly one store") }
+    guard httpCache.isEmpty || urls.count == 1 else { throw ValidationError("--http-cache needs exactly one store") }
+    guard !httpCache.contains("") else {
+      throw ValidationError("--http-cache is empty; give the prefix of the cache's keys")
+    }
     guard !queue.contains("") else { throw ValidationError("--queue is empty; give the prefix of the queue's keys") }
     guard (0...65535).contains(port) else { throw ValidationError("--port must be at most 65535, not \(port)") }
     guard ["127.0.0.1", "::1", "localhost"].contains(address) else {
@@ -81,7 +95,8 @@ struct InspectCommand: AsyncParsableCommand {
     var opened: [any DataStore] = []
     for url in urls {
       let store = try await InspectedTarget(
-        opening.target(url, codec: CodecChoice(codec: codec)), queues: queue, isWritable: write)
+        opening.target(url, codec: CodecChoice(codec: codec)), queues: queue, httpCaches: httpCache, httpMode: httpMode,
+        isWritable: write)
       stores += store.stores
       opened += store.opened
     }

@@ -49,16 +49,11 @@ extension InspectorPages {
       liveAddress: liveAddress(number))
   }
 
-  /// Returns the bytes of a value, which a browser shows only as an image of a kind that cannot contain a program.
+  /// Returns the bytes of a value.
   func raw(_ fields: FormFields) async throws -> Response {
     let (_, store) = try store(fields)
     let (_, bytes) = try await entry(fields, of: store)
-    let image = InspectedValue.Image(bytes)
-    var headers: HTTPFields = [.contentType: image?.mediaType ?? "application/octet-stream"]
-    headers[text: "Content-Security-Policy"] = "sandbox; default-src 'none'; frame-ancestors 'none'"
-    headers[text: "Content-Disposition"] =
-      "\(image == nil ? "attachment" : "inline"); filename=\"value.\(image?.rawValue ?? "bin")\""
-    return Response(status: .ok, headers: headers, body: .init(byteBuffer: .init(bytes: bytes)))
+    return Response(stored: bytes, name: "value")
   }
 
   /// The form with which an entry is edited, or added if there is no key.
