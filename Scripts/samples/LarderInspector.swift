@@ -16,6 +16,7 @@ struct Administrators: RouterMiddleware {
 var administrators: Administrators { standIn() }
 var inspector: Inspector { standIn() }
 var router: Router<BasicRequestContext> { standIn() }
+var password: String { standIn() }
 var key: String { standIn() }
 var value: String { standIn() }
 var users: AnyDataStore<User> { standIn() }

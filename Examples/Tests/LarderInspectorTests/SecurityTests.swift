@@ -4,9 +4,10 @@ import Hummingbird
 import HummingbirdTesting
 import InMemoryLogging
 import Larder
-import LarderInspector
+@testable import LarderInspector
 import LarderTesting
 import Logging
+import NIOCore
 import Testing
 
 @Suite("Safety of the inspector", .timeLimit(.minutes(5)))
@@ -73,6 +74,62 @@ struct SecurityTests {
       #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair]).status == .ok)
       #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair.dropLast() + "x"]).status == .unauthorized)
       #expect(try await browser.get("entry?store=0&key=6b").status == .unauthorized)
+    }
+  }
+
+  @Test func `with a password other browsers log in`() async throws {
+    #expect(throws: StoreError.self) { try InspectorSession(password: "12345678901") }
+    let time = Locked(Duration.zero)
+    let session = InspectorSession(checked: "correct horse", isSecure: true, now: { time.withLock { $0 } })
+    let log = InMemoryLogHandler()
+    try await withSecret(allowsChanges: true, session: session, logger: Logger(label: "test") { _ in log }) { browser in
+      for address in pages where address != "style.css" {
+        let response = try await browser.get(address)
+        #expect(response.status == .unauthorized, "\(address)")
+        #expect(String(buffer: response.body).contains("type=\"password\""))
+        #expect(!String(buffer: response.body).contains("secret"))
+      }
+      #expect(try await browser.get("style.css").status == .ok)
+      #expect(try await browser.post(removal(of: Array("secret".utf8))).status == .unauthorized)
+      func logIn(_ password: String, _ headers: HTTPFields = [:]) async throws -> TestResponse {
+        try await browser.client.execute(
+          uri: "/login", method: .post, headers: browser.headers + headers,
+          body: ByteBuffer(string: "password=\(Browser.escaped(password))"))
+      }
+      let wrong = try await logIn("wrong horse!")
+      #expect(wrong.status == .unauthorized)
+      #expect(wrong.headers[.setCookie] == nil)
+      #expect(String(buffer: wrong.body).contains("The password is wrong."))
+      let early = try await logIn("correct horse")
+      #expect(early.status == .tooManyRequests)
+      #expect(early.headers[.retryAfter] == "1")
+      time.withLock { $0 = .seconds(1) }
+      #expect(try await logIn("correct horse", [.origin: "https://evil.example"]).status == .forbidden)
+      #expect(try await logIn(String(repeating: "x", count: 5000)).status == .contentTooLarge)
+      let right = try await logIn("correct horse")
+      #expect(right.status == .seeOther)
+      let cookie = try #require(right.headers[.setCookie])
+      for field in ["; HttpOnly", "; SameSite=Strict", "; Secure"] { #expect(cookie.contains(field)) }
+      let pair = String(cookie.prefix { $0 != ";" })
+      #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair]).status == .ok)
+      // The token opens another session.
+      #expect(try await browser.get("?token=\(session.token)").status == .seeOther)
+      #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair]).status == .ok)
+    }
+    #expect(
+      log.entries.filter { $0.level == .notice }.map { "\($0.message)" }
+        == ["inspector: wrong password", "inspector: logged in"])
+  }
+
+  /// Without a password, the address of the form opens nothing.
+  @Test func `without a password nothing is logged in`() async throws {
+    try await withSecret(session: InspectorSession()) { browser in
+      for body in ["password=", "password=x", ""] {
+        let response = try await browser.client.execute(
+          uri: "/login", method: .post, headers: browser.headers, body: ByteBuffer(string: body))
+        #expect(response.status == .unauthorized)
+        #expect(response.headers[.setCookie] == nil)
+      }
     }
   }
 

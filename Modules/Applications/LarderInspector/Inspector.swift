@@ -100,6 +100,8 @@ public struct Inspector: Sendable {
     part("usage", pages.usage)
     part("counts", pages.counts)
     part("state", pages.state)
+    // The session answers it. With a cookie, there is nothing to log in to.
+    group.post("login") { _, _ in Response(status: .seeOther, headers: [.location: "./"]) }
     group.post("change") { [pages] request, context in
       await Self.response(isReadOnly: isReadOnly) {
         let body = try await request.body.collect(upTo: Self.maximumBodySize)
