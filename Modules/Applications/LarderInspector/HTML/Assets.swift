@@ -164,8 +164,9 @@ enum Assets {
       }
       for (const place of document.querySelectorAll("main [data-count]")) {
         const value = figures[place.dataset.count];
-        const style = place.dataset.count === "ratio" ? {style: "percent"} : {maximumFractionDigits: 0};
-        if (value !== undefined) place.textContent = typeof value === "number" ? value.toLocaleString("en", style) : value;
+        const isRatio = place.dataset.count === "ratio";
+        const text = (number) => isRatio ? `${Math.round(100 * number)} %` : number.toLocaleString("en", {maximumFractionDigits: 0});
+        if (value !== undefined) place.textContent = typeof value === "number" ? text(value) : value;
       }
       for (const chart of document.querySelectorAll("main [data-chart]")) {
         const name = chart.dataset.chart;

@@ -83,8 +83,8 @@ enum InspectorChange: Sendable, Hashable {
     case .requeueEdited(let key, let bytes):
       "Enqueue <b>\(Readable.key(key))</b> with an edited value of \(Readable.size(bytes.count)), and remove its dead letter."
     case .purge(let key): "Permanently remove the dead letter <b>\(Readable.key(key))</b>."
-    case .requeueAll(let filter): "Move \(filter.text) to the end of the queue."
-    case .purgeAll(let filter): "Permanently remove \(filter.text)."
+    case .requeueAll(let filter): "Move \(filter.description) to the end of the queue."
+    case .purgeAll(let filter): "Permanently remove \(filter.description)."
     case .pause: "Pause the queue. No program receives further items until it is resumed."
     case .resume: "Resume the queue."
     case .drain: "Permanently remove all items that are waiting."
@@ -141,6 +141,7 @@ extension InspectorPages {
       }
     let names = [
       "store", "action", "key", "shown", "form", "value", "newKey", "keyAs", "group", "priority", "reason", "url",
+      "contains",
     ]
     let now = Int(Date().timeIntervalSince1970 * 1000)
     let passed =

@@ -82,7 +82,7 @@ extension InspectorPages {
   func deadLetters(_ fields: FormFields) async throws -> Page {
     let (number, store, queue) = try queue(fields)
     let isWritable = allowsChanges(of: store)
-    let filter = DeadLetterFilter(reason: fields["reason"], until: .max)
+    let filter = DeadLetterFilter(reason: fields["reason"], text: DeadLetterFilter.text(of: fields), until: .max)
     let start = fields["after"].flatMap { UInt128($0) } ?? 0
     let read = try await queue.deadLetters(limit: Self.groupedDeadLetters, after: start)
     let isPartial = read.count == Self.groupedDeadLetters
@@ -125,11 +125,30 @@ extension InspectorPages {
         """
     }
     let change: HTML? = isWritable ? "<th scope=\"col\">Change</th>" : nil
-    let next: HTML? = (shown.count == Self.shownItems ? shown.last : nil).map { last in
-      let address = Page.address("dead", ["store": "\(number)", "reason": filter.reason, "after": "\(last.sequence)"])
+    let end = shown.count == Self.shownItems ? shown.last : isPartial ? read.last : nil
+    let next: HTML? = end.map { last in
+      let address = Page.address(
+        "dead",
+        ["store": "\(number)", "reason": filter.reason, "contains": filter.text, "after": "\(last.sequence)"])
       return
         "<nav class=\"pages\" aria-label=\"Pages\"><a class=\"button\" data-key=\"n\" href=\"\(address)\">Next</a></nav>"
     }
+    let reason: HTML? = filter.reason.map { "<input type=\"hidden\" name=\"reason\" value=\"\($0)\">" }
+    let search: HTML = """
+      <form class="search" action="dead" method="get" role="search"><input type="hidden" name="store" value="\(number)">\(reason)
+      <label>Text in values <input name="contains" data-key="/" maxlength="256" autocomplete="off" spellcheck="false" value="\(filter.text ?? "")"></label>
+      <button>Search</button></form>
+      """
+    var filtered: HTML?
+    if isWritable, filter.text != nil {
+      filtered = """
+        <p class="actions">\(form(number, [("action", "requeueAll")] + filter.fields, button: "Requeue all that match"))\
+        \(form(number, [("action", "purgeAll")] + filter.fields, button: "Remove all that match", isDangerous: true))</p>
+        """
+    }
+    let empty: HTML? =
+      shown.isEmpty
+      ? "<p class=\"empty\">No dead letter \(isPartial ? "in this part " : "")matches.</p>" : nil
     let lists: HTML =
       read.isEmpty
       ? "<p class=\"empty\">No dead letters.</p>"
@@ -137,6 +156,7 @@ extension InspectorPages {
       <h2>By reason</h2>
       <div class="table stacked"><table><thead><tr><th scope="col">Reason</th><th scope="col" class="number">Count</th>\(change)</tr></thead><tbody>\(groupRows)</tbody></table></div>
       <h2>\(filter.reason ?? "Every reason")</h2>
+      \(search)\(filtered)\(empty)
       <div class="table stacked"><table><thead><tr><th scope="col">Id</th><th scope="col">Reason</th><th scope="col" class="number">Attempts</th><th scope="col">Died</th><th scope="col">Value</th>\(change)</tr></thead>
       <tbody>\(rows)</tbody></table></div>\(next)
       """
@@ -200,7 +220,7 @@ extension InspectorPages {
         ("store", "\(number)"), ("action", isRequeue ? "requeueAll" : "purgeAll"), ("until", "\(filter.until)"),
         ("confirmed", "yes"),
         ("after", "\(last.sequence)"), ("done", "\(total)"),
-      ] + (filter.reason.map { [("reason", $0)] } ?? [])
+      ] + filter.fields
     return .partly(
       progress(
         number, "\(Readable.count(total)) dead letters \(isRequeue ? "requeued" : "removed") so far.", address: address,

@@ -79,8 +79,8 @@ public final class InspectorSession: Sendable {
   func response(to request: Request, logger: Logger) async throws -> Response? {
     if let cookie = request.cookies[cookieName], state.withLock({ $0.admits(cookie.value) }) { return nil }
     let page = request.uri.path.split(separator: "/").last
-    // The page of the password needs it, and it contains nothing of a store.
-    if hasPassword, request.method == .get, page == "style.css" { return nil }
+    // The page of the password loads them, and they contain nothing of a store.
+    if hasPassword, request.method == .get, page == "style.css" || page == "script.js" { return nil }
     if hasPassword, request.method == .post, page == "login" { return try await logIn(request, logger: logger) }
     guard let presented = FormFields(request.uri.query)["token"] else {
       return hasPassword
