@@ -73,7 +73,7 @@ struct HTTPCachePageTests {
       ),
       ("/users/8", "", "Forwarded to the origin.", "has <code>no-cache</code>, so the origin is asked each time"),
       ("/page", "Accept-Language: de", "Answered from the store.", "fresh for"),
-      ("/page", "Accept-Language: en", "Forwarded to the origin.", "1 responses are stored for this URL, but"),
+      ("/page", "Accept-Language: en", "Forwarded to the origin.", "Stored responses for this URL: 1, but"),
       ("/none", "", "Forwarded to the origin.", "No response is stored for this URL"),
     ])
   func `a page says why a URL is or is not reused`(path: String, fields: String, answer: String, reason: String)

@@ -78,8 +78,7 @@ extension InspectorPages {
     let (number, store, cache) = try httpCache(fields)
     guard let url = fields["url"], !url.isEmpty else { throw PageFailure(.badRequest, "give a URL") }
     let text = fields["fields"] ?? ""
-    let request = try Self.request(url: url, fields: text)
-    let decision = try await cache.inspector.decision(on: request)
+    let decision = try await cache.inspector.decision(onURL: url, fields: Self.fields(text))
     let responses = try await cache.inspector.responses(to: url)
     let removal: HTML? =
       allowsChanges(of: store)
@@ -185,15 +184,10 @@ extension InspectorPages {
       """
   }
 
-  /// Returns a request for a URL with fields, one on each line.
+  /// Returns fields, one on each line.
   ///
-  /// - Throws: ``PageFailure`` if the URL or a line is not valid.
-  private static func request(url: String, fields text: String) throws -> HTTPRequest {
-    guard let scheme = url.firstRange(of: "://") else {
-      throw PageFailure(.badRequest, "the URL has no scheme; give a whole one, such as https://api.example/users/7")
-    }
-    let rest = url[scheme.upperBound...].prefix { $0 != "#" }
-    let end = rest.firstIndex { "/?".contains($0) } ?? rest.endIndex
+  /// - Throws: ``PageFailure`` if a line is not a field.
+  private static func fields(_ text: String) throws -> HTTPFields {
     var fields = HTTPFields()
     for line in text.split(whereSeparator: \.isNewline) {
       let parts = line.split(separator: ":", maxSplits: 1)
@@ -203,10 +197,7 @@ extension InspectorPages {
       }
       fields.append(HTTPField(name: name, value: parts[1].trimmingCharacters(in: .whitespaces)))
     }
-    return HTTPRequest(
-      method: .get, scheme: String(url[..<scheme.lowerBound]), authority: String(rest[..<end]),
-      path: String(rest[end...]),
-      headerFields: fields)
+    return fields
   }
 
   private static func section(of response: HTTPStoredResponse, bodyAddress: String?) -> HTML {
@@ -289,7 +280,7 @@ extension HTTPCacheInspector.Decision {
         """
     case .varyMiss:
       return
-        "\(candidateCount) responses are stored for this URL, but for requests with other values of the fields that select them.\(validation)"
+        "Stored responses for this URL: \(candidateCount), but for requests with other values of the fields that select them.\(validation)"
     case .stale:
       return (validated.first ?? known)?.freshness == .validated
         ? "The stored response has <code>no-cache</code>, so the origin is asked each time.\(validation)"

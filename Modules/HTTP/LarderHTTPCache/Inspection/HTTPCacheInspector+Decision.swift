@@ -25,6 +25,32 @@ extension HTTPCacheInspector {
     public let candidateCount: Int
   }
 
+  /// Returns the decision that a cache would make on a `GET` for a URL now; see ``decision(on:policy:)``.
+  ///
+  /// ```swift
+  /// let decision = try await inspector.decision(onURL: "https://api.example/users/7", fields: [.acceptLanguage: "de"])
+  /// print(decision.status.isHit)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - url: The absolute URL. A fragment is ignored.
+  ///   - fields: The fields of the request. Defaults to an empty list.
+  ///   - policy: The policy of the request. Defaults to `standard`.
+  /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
+  public func decision(
+    onURL url: String, fields: HTTPFields = [:], policy: HTTPCachePolicy = .standard
+  ) async throws -> Decision {
+    let target: RequestURL
+    do {
+      target = try RequestURL(url)
+    } catch {
+      throw HTTPCacheError(error)
+    }
+    let request = HTTPRequest(
+      method: .get, scheme: target.scheme, authority: target.authority, path: target.target, headerFields: fields)
+    return try await decision(on: request, policy: policy)
+  }
+
   /// Returns the decision that a cache would make on a request now, without asking the origin or changing anything.
   ///
   /// Responses that a program is fetching, and failures of the origin, are not known to the inspector. They can change
