@@ -149,6 +149,46 @@ struct HTTPCachePageTests {
     }
   }
 
+  @Test func `the totals and the bodies of a cache are verified`() async throws {
+    try await withInspector([InspectedStore("proxy", store, httpCacheConfiguration: .shared)]) { browser in
+      #expect(try await browser.text("damage?store=0&run=yes").contains("No damage in"))
+      let key = try #require(try store.keys(in: .all, limit: 1, order: .ascending).first)
+      try await store.removeValue(forKey: key)
+      let report = try await browser.text("damage?store=0&run=yes")
+      #expect(report.contains("findings in"), "\(report)")
+      #expect(report.contains("the origin sends them again"))
+    }
+  }
+
+  /// A private cache can serve several users, whose responses it keeps apart.
+  @Test func `a decision concerns the responses of one user`() async throws {
+    var configuration = HTTPCacheConfiguration.private
+    configuration.prefix = "private/"
+    configuration.identity = { Array(($0.headerFields[.authorization] ?? "").utf8) }
+    let cache = try await HTTPCache(store, configuration: configuration)
+    for (path, directives) in [("/own", "max-age=600"), ("/all", "public, max-age=600")] {
+      let request = HTTPRequest(
+        method: .get, scheme: "https", authority: "api.example", path: path, headerFields: [.authorization: "Ada"])
+      let response = try await cache.response(to: request) { _ in
+        HTTPForwardedResponse(
+          head: HTTPResponse(status: .ok, headerFields: [.cacheControl: directives]), body: Array("Hello".utf8))
+      }
+      for try await _ in response.body {}
+      _ = try await cache.response(to: request, policy: .cacheOnly) { _ in throw CancellationError() }
+    }
+    let inspector = try HTTPCacheInspector(store, configuration: configuration)
+    func decision(_ path: String, _ user: String, _ policy: HTTPCachePolicy = .standard) async throws -> CacheStatus {
+      try await inspector.decision(
+        onURL: "https://api.example\(path)", fields: [.authorization: user], policy: policy
+      ).status
+    }
+    #expect(try await decision("/own", "Ada").isHit)
+    #expect(try await decision("/own", "Bob").forward == .uriMiss)
+    #expect(try await decision("/all", "Bob").isHit)
+    #expect(try await decision("/all", "Bob", .reload).forward == .request)
+    #expect(try await decision("/none", "Bob", .cacheOnly).forward == nil)
+  }
+
   @Test func `the hit ratio of a cache of this program is shown`() async throws {
     let request = HTTPRequest(method: .get, scheme: "https", authority: "api.example", path: "/users/7")
     for _ in 0..<3 { _ = try await cache.response(to: request) { _ in throw CancellationError() } }
