@@ -8,6 +8,7 @@ public import LarderHTTPCache
 import LarderInspector
 import Logging
 import NIOSSL
+import StoreAccess
 
 extension HTTPCacheMode: @retroactive ExpressibleByArgument {}
 

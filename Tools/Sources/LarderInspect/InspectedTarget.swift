@@ -2,6 +2,7 @@ import Larder
 import LarderHTTPCache
 import LarderInspector
 import LarderPostgres
+import StoreAccess
 
 /// The stores and queues that one URL names.
 struct InspectedTarget {

@@ -7,6 +7,7 @@ import LarderLMDB
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `larder http` on stores that an ``HTTPCache`` has written.
 @Suite struct HTTPTests {

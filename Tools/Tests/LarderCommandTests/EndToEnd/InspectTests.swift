@@ -6,6 +6,7 @@ import LarderLMDB
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `larder inspect`, which starts another program.
 @Suite struct InspectTests {

@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct VerbTests {
   private let folder: TemporaryFolder

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Larder
 public import LarderHTTPCache
+import StoreAccess
 
 /// `larder http`.
 struct HTTPCommand: AsyncParsableCommand {

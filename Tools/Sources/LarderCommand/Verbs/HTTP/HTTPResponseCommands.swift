@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderHTTPCache
+import StoreAccess
 
 /// `larder http list`.
 struct HTTPListCommand: AsyncParsableCommand {
