@@ -75,7 +75,9 @@ let package = Package(
       description: "The modules LarderHummingbird and LarderHummingbirdTesting, which need the package Hummingbird."),
     .trait(
       name: "Inspector",
-      description: "The module LarderInspector, which needs the packages Hummingbird and swift-crypto."),
+      description:
+        "The module LarderInspector, which needs the packages Hummingbird and swift-crypto, and LarderHTTPCache.",
+      enabledTraits: ["HTTPCache"]),
     .trait(
       name: "Metrics",
       description: "The module LarderMetrics, which needs the packages that it reports through, and HTTPCacheMetering."),
@@ -253,7 +255,7 @@ let package = Package(
     .target(
       name: "LarderInspector",
       dependencies: [
-        "Larder", "LarderCBOR",
+        "Larder", "LarderCBOR", "LarderHTTPCache",
         .product(name: "Crypto", package: "swift-crypto", condition: .when(traits: ["Inspector"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["Inspector"])),
         .product(name: "Hummingbird", package: "hummingbird", condition: .when(traits: ["Inspector"])),

@@ -389,12 +389,17 @@ let package = Package(
     .testTarget(
       name: "LarderInspectorTests",
       dependencies: [
+        "PostgresServers",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),
         .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderCache", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderInspector", package: "Larder"),
         .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderObservation", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),

@@ -24,12 +24,13 @@ let package = Package(
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.6.0"),
     .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.2"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
   ],
   targets: [
-    // Not "larder": on a disk that does not tell case apart, such a module would collide with `Larder`.
-    .executableTarget(
-      name: "LarderCommand",
+    // The code that the tool and the inspector share: the arguments that name a store, and the opening of stores.
+    .target(
+      name: "StoreAccess",
       dependencies: [
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderFiles", package: "Larder"),
@@ -49,38 +50,44 @@ let package = Package(
         .product(name: "LarderMetrics", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+      ]
+    ),
+    // Not "larder": on a disk that does not tell case apart, such a module would collide with `Larder`.
+    .executableTarget(
+      name: "LarderCommand",
+      dependencies: [
+        "StoreAccess",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderFiles", package: "Larder"),
+        .product(name: "LarderCrypto", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
+        .product(name: "LarderBatching", package: "Larder"),
+        .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "HTTPTypes", package: "swift-http-types"),
       ]
     ),
-    // Not in the tool itself, so that building the tool does not build a web server. Most files are links to those of the tool,
-    // because a program cannot import another one.
+    // Not in the tool itself, so that building the tool does not build a web server.
     .executableTarget(
       name: "LarderInspect",
       dependencies: [
+        "StoreAccess",
         .product(name: "Larder", package: "Larder"),
-        .product(name: "LarderFiles", package: "Larder"),
-        .product(name: "LarderJSON", package: "Larder"),
-        .product(name: "LarderCBOR", package: "Larder"),
-        .product(name: "LarderCrypto", package: "Larder"),
-        .product(name: "LarderExpiry", package: "Larder"),
+        .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderInspector", package: "Larder"),
-        .product(name: "LarderLMDB", package: "Larder"),
-        .product(name: "LarderSQLite", package: "Larder"),
         .product(name: "LarderPostgres", package: "Larder"),
-        .product(name: "LarderCompressedFile", package: "Larder"),
-        .product(name: "LarderCompression", package: "Larder"),
-        .product(name: "LarderBatching", package: "Larder"),
-        .product(name: "LarderBounded", package: "Larder"),
-        .product(name: "LarderCache", package: "Larder"),
-        .product(name: "LarderConfiguration", package: "Larder"),
-        .product(name: "LarderMetrics", package: "Larder"),
-        .product(name: "LarderQueue", package: "Larder"),
-        .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "HummingbirdTLS", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOSSL", package: "swift-nio-ssl"),
       ]
     ),
     // A program that the tests kill.
@@ -114,6 +121,7 @@ let package = Package(
       dependencies: [
         "LarderCommand",
         "LarderInspect",
+        "StoreAccess",
         "QueueWorker",
         .product(name: "Larder", package: "Larder"),
         .product(name: "LarderCBOR", package: "Larder"),

@@ -2,7 +2,10 @@ import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Larder
+import LarderCache
+import LarderHTTPCache
 import LarderInspector
+import LarderMetrics
 import LarderStoreQueue
 import Testing
 
@@ -49,6 +52,24 @@ struct InspectorGuideTests {
     inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
     // snippet.end
     try await check(router, contains: ["users", "files", "jobs", "queue?store=2"])
+  }
+
+  @Test func `caches and measurements`() async throws {
+    let responses = MemoryStore<[UInt8]>()
+    let httpCache = try await HTTPCache(responses, configuration: .shared)
+    let cached = users.cached()
+    let users = cached.metered()
+    // snippet.caches-and-measurements
+    let inspector = Inspector([
+      try InspectedStore("responses", responses, httpCache: httpCache),
+      InspectedStore("users", users, codec: .json()).reporting(
+        operations: { try users.report().json() },
+        hits: { (cached.statistics().hits, cached.statistics().misses) }),
+    ])
+    // snippet.end
+    let (router, administrators) = (Router(), Administrators<BasicRequestContext>())
+    inspector.addRoutes(to: router.group("admin/stores").add(middleware: administrators))
+    try await check(router, contains: ["http?store=0", "measurements?store=1"])
   }
 
   private func check(_ router: Router<BasicRequestContext>, contains texts: [String]) async throws {

@@ -2,6 +2,7 @@ import Foundation
 import Hummingbird
 import HummingbirdTesting
 import Larder
+import LarderHTTPCache
 import LarderInspector
 import LarderTesting
 import Testing
@@ -46,6 +47,7 @@ struct HostileContentTests {
     "role", "type", "value", "autocomplete", "spellcheck", "maxlength", "scope", "aria-disabled", "download",
     "tabindex", "alt", "rows", "required",
     "selected", "html", "data-live", "hidden", "data-counts", "data-count", "data-details",
+    "inputmode", "formaction", "placeholder",
   ]
 
   /// Checks that a page consists of the elements and attributes of the inspector, and of text.
@@ -170,11 +172,16 @@ struct HostileContentTests {
     print("LARDER_SEED=\(seed)")
     let store = MemoryStore<[UInt8]>()
     try await store.setValue(Array("secret".utf8), forKey: "k")
-    try await withInspector([InspectedStore("s", store)]) { browser in
+    try await withInspector([InspectedStore("s", store, httpCacheConfiguration: .shared)]) { browser in
       var generator = SeededGenerator(seed: seed)
-      let pages = ["keys", "entry", "raw", "edit", "damage", "queue", "dead", "enqueue", "requeue", "counts", "state"]
+      let pages = [
+        "keys", "entry", "raw", "edit", "damage", "queue", "dead", "enqueue", "requeue", "counts", "state", "search",
+        "http",
+        "response", "body", "usage", "measurements",
+      ]
       let names = [
-        "store", "key", "prefix", "from", "before", "as", "view", "text", "find", "after", "reason", "token",
+        "store", "key", "prefix", "from", "before", "as", "view", "text", "find", "after", "reason", "token", "url",
+        "fields", "contains",
       ]
       for _ in 0..<1000 {
         let query = (0..<Int.random(in: 0...4, using: &generator)).map { _ in

@@ -89,6 +89,26 @@ struct SessionStateTests {
     #expect(state.admits("secret"))
   }
 
+  @Test func `passwords are compared once in a second`() {
+    var state = SessionState(token: "token", password: "correct horse")
+    #expect(state.logIn("wrong", at: .seconds(5), for: "a") == .refused)
+    #expect(state.logIn("correct horse", at: .seconds(5) + .milliseconds(999), for: "b") == .tooSoon)
+    #expect(!state.admits("a") && !state.admits("b"))
+    #expect(state.logIn("correct horse", at: .seconds(6), for: "c") == .admitted)
+    #expect(state.admits("c"))
+    #expect(state.logIn("correct horse", at: .seconds(6), for: "d") == .tooSoon)
+    var time = Duration.seconds(10)
+    for number in 0..<SessionState.maximumSessionCount {
+      #expect(state.admits("c"))
+      #expect(state.logIn("correct horse", at: time, for: "\(number)") == .admitted)
+      time += .seconds(1)
+    }
+    #expect(!state.admits("c"), "the oldest session ends")
+    #expect(state.admits("0"))
+    var open = SessionState(token: "token")
+    #expect(open.logIn("", at: .zero, for: "e") == .refused)
+  }
+
   @Test func `secrets have 256 bits`() {
     var generator = SeededGenerator(seed: 1)
     let secrets = (0..<100).map { _ in SessionState.secret(using: &generator) }

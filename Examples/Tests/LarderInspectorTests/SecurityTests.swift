@@ -4,9 +4,10 @@ import Hummingbird
 import HummingbirdTesting
 import InMemoryLogging
 import Larder
-import LarderInspector
+@testable import LarderInspector
 import LarderTesting
 import Logging
+import NIOCore
 import Testing
 
 @Suite("Safety of the inspector", .timeLimit(.minutes(5)))
@@ -15,7 +16,10 @@ struct SecurityTests {
   private let pages = [
     "", "keys?store=0", "entry?store=0&key=6b", "raw?store=0&key=6b", "edit?store=0&key=6b", "damage?store=0&run=yes",
     "counts?store=0",
-    "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "style.css", "script.js",
+    "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "search?store=0&contains=s",
+    "http?store=0", "response?store=0&url=http://a/", "body?store=0&url=http://a/", "usage?store=0",
+    "measurements?store=0", "style.css",
+    "script.js",
   ]
   private let removal: KeyValuePairs<String, String> = [
     "store": "0", "action": "remove", "key": "6b", "shown": "", "confirmed": "yes",
@@ -73,18 +77,74 @@ struct SecurityTests {
     }
   }
 
+  @Test func `with a password other browsers log in`() async throws {
+    #expect(throws: StoreError.self) { try InspectorSession(password: "12345678901") }
+    let time = Locked(Duration.zero)
+    let session = InspectorSession(checked: "correct horse", isSecure: true, now: { time.withLock { $0 } })
+    let log = InMemoryLogHandler()
+    try await withSecret(allowsChanges: true, session: session, logger: Logger(label: "test") { _ in log }) { browser in
+      for address in pages where address != "style.css" && address != "script.js" {
+        let response = try await browser.get(address)
+        #expect(response.status == .unauthorized, "\(address)")
+        #expect(String(buffer: response.body).contains("type=\"password\""))
+        #expect(!String(buffer: response.body).contains("secret"))
+      }
+      for address in ["style.css", "script.js"] { #expect(try await browser.get(address).status == .ok) }
+      #expect(try await browser.post(removal(of: Array("secret".utf8))).status == .unauthorized)
+      func logIn(_ password: String, _ headers: HTTPFields = [:]) async throws -> TestResponse {
+        try await browser.client.execute(
+          uri: "/login", method: .post, headers: browser.headers + headers,
+          body: ByteBuffer(string: "password=\(Browser.escaped(password))"))
+      }
+      let wrong = try await logIn("wrong horse!")
+      #expect(wrong.status == .unauthorized)
+      #expect(wrong.headers[.setCookie] == nil)
+      #expect(String(buffer: wrong.body).contains("The password is wrong."))
+      let early = try await logIn("correct horse")
+      #expect(early.status == .tooManyRequests)
+      #expect(early.headers[.retryAfter] == "1")
+      time.withLock { $0 = .seconds(1) }
+      #expect(try await logIn("correct horse", [.origin: "https://evil.example"]).status == .forbidden)
+      #expect(try await logIn(String(repeating: "x", count: 5000)).status == .contentTooLarge)
+      let right = try await logIn("correct horse")
+      #expect(right.status == .seeOther)
+      let cookie = try #require(right.headers[.setCookie])
+      for field in ["; HttpOnly", "; SameSite=Strict", "; Secure"] { #expect(cookie.contains(field)) }
+      let pair = String(cookie.prefix { $0 != ";" })
+      #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair]).status == .ok)
+      // The token opens another session.
+      #expect(try await browser.get("?token=\(session.token)").status == .seeOther)
+      #expect(try await browser.get("entry?store=0&key=6b", [.cookie: pair]).status == .ok)
+    }
+    #expect(
+      log.entries.filter { $0.level == .notice }.map { "\($0.message)" }
+        == ["inspector: wrong password", "inspector: logged in"])
+  }
+
+  /// Without a password, the address of the form opens nothing.
+  @Test func `without a password nothing is logged in`() async throws {
+    try await withSecret(session: InspectorSession()) { browser in
+      for body in ["password=", "password=x", ""] {
+        let response = try await browser.client.execute(
+          uri: "/login", method: .post, headers: browser.headers, body: ByteBuffer(string: body))
+        #expect(response.status == .unauthorized)
+        #expect(response.headers[.setCookie] == nil)
+      }
+    }
+  }
+
   @Test func `without permission nothing changes`() async throws {
     try await withSecret { browser in
       let changes = [
         "add", "set", "remove", "enqueue", "requeue", "requeueEdited", "purge", "requeueAll", "purgeAll", "pause",
-        "resume", "other",
+        "resume", "drain", "removeURL", "removePrefix", "removeResponses", "other",
       ]
       for action in changes {
         for confirmed in ["yes", "no"] {
           let digest = Hexadecimal.text(of: Array("secret".utf8).withUnsafeBytes { KeyDigest.digest(of: $0) })
           let response = try await browser.post([
             "store": "0", "action": action, "key": "6b", "newKey": "n", "form": "text", "value": "new", "shown": digest,
-            "confirmed": confirmed,
+            "url": "http://a/", "confirmed": confirmed,
           ])
           #expect(response.status == (action == "other" ? .badRequest : .forbidden), "\(action)")
         }

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 public import Hummingbird
 import Larder
+import LarderHTTPCache
 import Logging
 import NIOCore
 
@@ -85,15 +86,22 @@ public struct Inspector: Sendable {
     page("dead", pages.deadLetters)
     page("enqueue", pages.enqueueForm)
     page("requeue", pages.requeueForm)
-    group.get("raw") { [pages] request, _ in
-      await Self.response(isReadOnly: isReadOnly) { try await pages.raw(FormFields(request.uri.query)) }
+    page("search", pages.search)
+    page("http", pages.httpCache)
+    page("response", pages.httpResponse)
+    page("measurements", pages.measurements)
+    func part(_ path: RouterPath, _ make: @escaping @Sendable (FormFields) async throws -> Response) {
+      group.get(path) { request, _ in
+        await Self.response(isReadOnly: isReadOnly) { try await make(FormFields(request.uri.query)) }
+      }
     }
-    group.get("counts") { [pages] request, _ in
-      await Self.response(isReadOnly: isReadOnly) { try await pages.counts(FormFields(request.uri.query)) }
-    }
-    group.get("state") { [pages] request, _ in
-      await Self.response(isReadOnly: isReadOnly) { try await pages.state(FormFields(request.uri.query)) }
-    }
+    part("raw", pages.raw)
+    part("body", pages.httpBody)
+    part("usage", pages.usage)
+    part("counts", pages.counts)
+    part("state", pages.state)
+    // The session answers it. With a cookie, there is nothing to log in to.
+    group.post("login") { _, _ in Response(status: .seeOther, headers: [.location: "./"]) }
     group.post("change") { [pages] request, context in
       await Self.response(isReadOnly: isReadOnly) {
         let body = try await request.body.collect(upTo: Self.maximumBodySize)
@@ -116,7 +124,7 @@ extension InspectorPages {
   fileprivate func response(toChange fields: FormFields, logger: Logger) async throws -> Response {
     let change = try InspectorChange(fields)
     guard fields["confirmed"] == "yes" else {
-      return try confirmation(of: change, fields).response(isReadOnly: !allowsChanges)
+      return try await confirmation(of: change, fields).response(isReadOnly: !allowsChanges)
     }
     let metadata: Logger.Metadata = ["store": "\(try store(fields).store.name)", "change": "\(change.kind)"]
     do {
@@ -143,7 +151,7 @@ extension InspectorPages {
         """)
   }
 
-  /// The number of changes so far and the counts of a queue as JSON, which the script asks for again and again.
+  /// The number of changes so far, the counts of a queue and the measurements as JSON, which the script asks for again and again.
   fileprivate func state(_ fields: FormFields) async throws -> Response {
     let (number, store) = try store(fields)
     var members: [String] = []
@@ -156,6 +164,12 @@ extension InspectorPages {
         "waiting":\(counts.waiting),"delayed":\(counts.delayed),"leased":\(counts.leased),"dead":\(counts.dead),\
         "oldest":"\(statistics.oldestAge.map(Readable.duration) ?? "–")"
         """)
+    }
+    if let cache = store.httpCache?.cache {
+      let statistics = cache.statistics()
+      members += Measurements.members(hits: statistics.hitCount, misses: statistics.requestCount - statistics.hitCount)
+    } else if let measurements = store.measurements {
+      members += try measurements.members()
     }
     return Response(json: "{\(members.joined(separator: ","))}")
   }
@@ -173,8 +187,18 @@ extension Response {
     self.init(status: .ok, headers: [.contentType: type], body: .init(byteBuffer: .init(string: asset)))
   }
 
-  fileprivate init(json: String) {
+  init(json: String) {
     self.init(status: .ok, headers: [.contentType: "application/json"], body: .init(byteBuffer: .init(string: json)))
+  }
+
+  /// Creates a response with stored bytes, which a browser shows only as an image of a kind that cannot contain a program.
+  init(stored bytes: [UInt8], name: String) {
+    let image = InspectedValue.Image(bytes)
+    var headers: HTTPFields = [.contentType: image?.mediaType ?? "application/octet-stream"]
+    headers[text: "Content-Security-Policy"] = "sandbox; default-src 'none'; frame-ancestors 'none'"
+    headers[text: "Content-Disposition"] =
+      "\(image == nil ? "attachment" : "inline"); filename=\"\(name).\(image?.rawValue ?? "bin")\""
+    self.init(status: .ok, headers: headers, body: .init(byteBuffer: .init(bytes: bytes)))
   }
 }
 #endif

@@ -1,4 +1,5 @@
 import ArgumentParser
+import StoreAccess
 
 /// The command-line tool `larder`.
 @main

@@ -1,3 +1,5 @@
+import StoreAccess
+
 /// The text that `larder` prints without arguments, which fits a screen.
 enum Overview {
   /// The verbs by task.

@@ -1,6 +1,8 @@
 import Larder
+import LarderHTTPCache
 import LarderInspector
 import LarderPostgres
+import StoreAccess
 
 /// The stores and queues that one URL names.
 struct InspectedTarget {
@@ -13,15 +15,33 @@ struct InspectedTarget {
   /// - Parameters:
   ///   - target: The store.
   ///   - queues: The prefixes of queues in the store.
+  ///   - httpCaches: The prefixes of HTTP caches in the store.
+  ///   - httpMode: The kind of these caches, which decides on freshness.
   ///   - isWritable: A Boolean value that indicates whether the store is opened for writing.
   /// - Throws: ``CommandFailure``; the errors of opening the store.
-  init(_ target: StoreTarget, queues: [String], isWritable: Bool) async throws {
+  init(
+    _ target: StoreTarget, queues: [String], httpCaches: [String], httpMode: HTTPCacheMode, isWritable: Bool
+  ) async throws {
     let options = StoreOptions(createsIfMissing: false, access: isWritable ? .readWrite : .readOnly)
     for prefix in queues {
       let queue = try await OpenedQueue(QueueTarget(store: target, prefix: prefix, itemCodec: nil), options: options)
       add("\(target.url) \(prefix)", queue.queue, codecName: queue.codec.name)
     }
-    guard queues.isEmpty else { return }
+    for prefix in httpCaches {
+      let store = try await Stores.bytes(in: target, for: "an HTTP cache", options: options)
+      var configuration = HTTPCacheConfiguration(mode: httpMode)
+      configuration.prefix = StoreKey(prefix)
+      // The tool does not know the settings of the program that uses the cache, which may be slow to commit.
+      configuration.storeTimeLimit = .seconds(86_400)
+      guard try await HTTPCacheInspector(store, configuration: configuration).isPresent() else {
+        throw CommandFailure(
+          .noInput, "\(target.url) has no HTTP cache with the prefix \(prefix)",
+          advice: "Check --http-cache; a program that uses the cache creates it.")
+      }
+      stores.append(try InspectedStore("\(target.url) \(prefix)", store, httpCacheConfiguration: configuration))
+      opened.append(store)
+    }
+    guard queues.isEmpty, httpCaches.isEmpty else { return }
     if [Stores.queueProvider.scheme, Stores.postgresQueueProvider.scheme].contains(try StoreURL(target.url).scheme) {
       let queue = try await OpenedQueue(QueueTarget(store: target, prefix: nil, itemCodec: nil), options: options)
       add(target.url, queue.queue, codecName: queue.codec.name)

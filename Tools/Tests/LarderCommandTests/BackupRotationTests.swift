@@ -3,6 +3,7 @@ import LarderTesting
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct BackupRotationTests {
   private let users = BackupRotation(ofStoreAt: "/srv/users.json")

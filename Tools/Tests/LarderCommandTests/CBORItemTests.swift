@@ -5,6 +5,7 @@ import LarderTesting
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct CBORItemTests {
   private func item(_ hex: String) throws -> CBORItem {

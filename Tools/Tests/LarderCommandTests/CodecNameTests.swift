@@ -4,6 +4,7 @@ import LarderExpiry
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct CodecNameTests {
   @Test func `a name is a base with transforms`() {

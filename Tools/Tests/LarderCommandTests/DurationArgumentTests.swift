@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct DurationArgumentTests {
   @Test func `a duration can be zero`() {

@@ -2,6 +2,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct EntryLineTests {
   private func line(_ append: (inout [UInt8]) -> Void) -> String {

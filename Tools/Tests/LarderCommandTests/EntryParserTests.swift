@@ -2,6 +2,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct EntryParserTests {
   private func parse(_ line: String, key: String? = nil) throws -> StoreEntry<JSONText> {

@@ -5,6 +5,7 @@ import LarderSQLite
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct ErrorReportTests {
   private func report(_ error: any Error, _ arguments: String...) -> ErrorReport {

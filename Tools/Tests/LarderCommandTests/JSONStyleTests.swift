@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite("JSON for people")
 struct JSONStyleTests {

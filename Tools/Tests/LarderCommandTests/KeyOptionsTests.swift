@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct KeyOptionsTests {
   private func options(_ arguments: String...) throws -> KeyOptions { try KeyOptions.parse(arguments) }

@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct LineSplitterTests {
   /// Splits a text that arrives in pieces of a size, and returns its lines, with `nil` for lines that are too long.

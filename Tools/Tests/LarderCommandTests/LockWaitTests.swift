@@ -2,6 +2,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct LockWaitTests {
   private func error(_ code: StoreError.Code, during operation: StoreOperation = .open) -> StoreError {

@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// The removal of the files of a new store to which a verb wrote nothing.
 @Suite struct NewStoreFilesTests {

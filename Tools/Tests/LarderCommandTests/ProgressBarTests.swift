@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct ProgressBarTests {
   private func line(

@@ -2,6 +2,7 @@ import LarderTesting
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct RandomSampleTests {
   @Test func `few elements are all chosen`() {

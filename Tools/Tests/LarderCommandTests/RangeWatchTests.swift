@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// The comparison of two readings, with an injected limit and time.
 @Suite struct RangeWatchTests {

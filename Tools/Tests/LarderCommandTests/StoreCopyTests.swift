@@ -2,6 +2,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct StoreCopyTests {
   @Test func `the summary counts both`() {

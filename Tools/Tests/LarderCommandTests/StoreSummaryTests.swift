@@ -2,6 +2,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct StoreSummaryTests {
   private func json(_ summary: StoreSummary) -> String {

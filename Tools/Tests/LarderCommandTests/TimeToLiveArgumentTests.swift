@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct TimeToLiveArgumentTests {
   @Test func `a number and a unit are a time to live`() {

@@ -6,6 +6,7 @@ import LarderExpiry
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct ValueCodecsTests {
   private func roundTrip(_ text: String, by codec: some Codec<JSONText>) throws -> String {

@@ -53,6 +53,11 @@ enum Assets {
     .chart { display: block; width: 100%; height: 2rem; }
     .chart polyline { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke; }
     .state.dead polyline { stroke: var(--bad); }
+    td .chart { min-width: 7rem; height: 1.25rem; }
+    .response { margin: 0 0 1rem; }
+    .response h3 { font-size: 1rem; margin: 0 0 .75rem; font-weight: 650; }
+    .response .table { margin-top: .5rem; }
+    .decision { background: var(--accent-back); border-radius: 8px; padding: .75rem 1rem; overflow-wrap: anywhere; }
     .actions { display: flex; flex-wrap: wrap; gap: .5rem; margin: 0 0 1rem; align-items: center; }
     td.actions { margin: 0; flex-wrap: nowrap; }
     .card .actions { margin: 0 0 .75rem; }
@@ -130,7 +135,7 @@ enum Assets {
 
     // A page is read again when its store reports a change, but not while something is typed into it or selected in it.
     const live = document.querySelector("[data-live]");
-    const samples = {waiting: [], delayed: [], leased: [], dead: []};
+    const samples = new Map();
     let last, lastTime, deadAtStart;
     function isInUse() {
       const focus = document.activeElement;
@@ -145,25 +150,33 @@ enum Assets {
       for (const link of document.querySelectorAll("main a")) if (focused && link.getAttribute("href") === focused) { link.focus(); break; }
     }
     function show(state, now) {
-      const text = {...state};
-      if (state.changes !== undefined && last) {
-        text.rate = ((state.changes - last.changes) * seconds / (now - lastTime)).toFixed(0);
+      const figures = {...state};
+      if (last) {
+        const rate = (name) => (state[name] - last[name]) * seconds / (now - lastTime);
+        if (state.changes !== undefined) figures.rate = rate("changes");
+        for (const name of Object.keys(last)) if (name.startsWith("total:")) figures[name.replace("total:", "rate:")] = rate(name);
+        const reads = rate("hits") + rate("misses");
+        if (reads > 0) figures.ratio = rate("hits") / reads;
       }
       if (state.dead !== undefined) {
         deadAtStart ??= state.dead;
-        text.died = Math.max(0, state.dead - deadAtStart).toLocaleString("en");
+        figures.died = Math.max(0, state.dead - deadAtStart);
       }
       for (const place of document.querySelectorAll("main [data-count]")) {
-        const value = text[place.dataset.count];
-        if (value !== undefined) place.textContent = typeof value === "number" ? value.toLocaleString("en") : value;
+        const value = figures[place.dataset.count];
+        const isRatio = place.dataset.count === "ratio";
+        const text = (number) => isRatio ? `${Math.round(100 * number)} %` : number.toLocaleString("en", {maximumFractionDigits: 0});
+        if (value !== undefined) place.textContent = typeof value === "number" ? text(value) : value;
       }
-      for (const [name, values] of Object.entries(samples)) {
-        if (state[name] === undefined) continue;
-        values.push(state[name]);
+      for (const chart of document.querySelectorAll("main [data-chart]")) {
+        const name = chart.dataset.chart;
+        const values = samples.get(name) ?? [];
+        samples.set(name, values);
+        if (figures[name] !== undefined) values.push(figures[name]);
         if (values.length > 120) values.shift();
-        const most = Math.max(1, ...values);
+        const most = name === "ratio" ? 1 : Math.max(1, ...values);
         const points = values.map((value, index) => `${120 - values.length + index + 1},${31 - 30 * value / most}`).join(" ");
-        document.querySelector(`[data-chart="${name}"] polyline`)?.setAttribute("points", points);
+        chart.querySelector("polyline").setAttribute("points", points);
       }
     }
     async function look() {
@@ -174,7 +187,7 @@ enum Assets {
           const [state, now] = [await response.json(), performance.now()];
           live.hidden = false;
           const hasChanged = last && JSON.stringify(last) !== JSON.stringify(state);
-          if (hasChanged && !isInUse()) await readAgain();
+          if (hasChanged && live.dataset.still === undefined && !isInUse()) await readAgain();
           show(state, now);
           [last, lastTime] = [state, now];
         }

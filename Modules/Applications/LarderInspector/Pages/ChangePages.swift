@@ -16,6 +16,9 @@ enum InspectorChange: Sendable, Hashable {
   case purgeAll(DeadLetterFilter)
   case pause
   case resume
+  /// Removes the waiting items of a queue.
+  case drain
+  case removeResponses(RemovedResponses)
 
   /// Reads a change from the fields of a form.
   ///
@@ -57,6 +60,11 @@ enum InspectorChange: Sendable, Hashable {
     case "purgeAll": self = .purgeAll(try DeadLetterFilter(fields))
     case "pause": self = .pause
     case "resume": self = .resume
+    case "drain": self = .drain
+    case "removeURL", "removePrefix":
+      guard let url = fields["url"], !url.isEmpty else { throw PageFailure(.badRequest, "the form has no URL") }
+      self = .removeResponses(fields["action"] == "removeURL" ? .url(url) : .prefix(url))
+    case "removeResponses": self = .removeResponses(.all)
     default: throw PageFailure(.badRequest, "the form names no change")
     }
   }
@@ -75,10 +83,12 @@ enum InspectorChange: Sendable, Hashable {
     case .requeueEdited(let key, let bytes):
       "Enqueue <b>\(Readable.key(key))</b> with an edited value of \(Readable.size(bytes.count)), and remove its dead letter."
     case .purge(let key): "Permanently remove the dead letter <b>\(Readable.key(key))</b>."
-    case .requeueAll(let filter): "Move \(filter.text) to the end of the queue."
-    case .purgeAll(let filter): "Permanently remove \(filter.text)."
+    case .requeueAll(let filter): "Move \(filter.description) to the end of the queue."
+    case .purgeAll(let filter): "Permanently remove \(filter.description)."
     case .pause: "Pause the queue. No program receives further items until it is resumed."
     case .resume: "Resume the queue."
+    case .drain: "Permanently remove all items that are waiting."
+    case .removeResponses(let responses): "Remove \(responses.text) from the HTTP cache, in all programs that use it."
     }
   }
 
@@ -96,6 +106,8 @@ enum InspectorChange: Sendable, Hashable {
     case .purgeAll: "purgeAll"
     case .pause: "pause"
     case .resume: "resume"
+    case .drain: "drain"
+    case .removeResponses: "removeResponses"
     }
   }
 }
@@ -110,7 +122,7 @@ enum ChangeResult: Sendable {
 
 extension InspectorPages {
   /// The page that names a change and asks for its confirmation.
-  func confirmation(of change: InspectorChange, _ fields: FormFields) throws -> Page {
+  func confirmation(of change: InspectorChange, _ fields: FormFields) async throws -> Page {
     let (number, store) = try store(fields)
     try checkAllowsChanges(of: store)
     switch change {
@@ -123,10 +135,13 @@ extension InspectorPages {
     let rule: HTML? =
       switch change {
       case .requeueAll, .purgeAll: DeadLetterFilter.rule
+      case .drain: Self.drainRule
+      case .removeResponses(let responses): try await countOfRemoved(responses, fields)
       default: nil
       }
     let names = [
-      "store", "action", "key", "shown", "form", "value", "newKey", "keyAs", "group", "priority", "reason",
+      "store", "action", "key", "shown", "form", "value", "newKey", "keyAs", "group", "priority", "reason", "url",
+      "contains",
     ]
     let now = Int(Date().timeIntervalSince1970 * 1000)
     let passed =
@@ -178,6 +193,10 @@ extension InspectorPages {
     case .purgeAll(let filter): return try await step(filter, isRequeue: false, number, queue(), fields)
     case .pause: try await queue().setPaused(true)
     case .resume: try await queue().setPaused(false)
+    case .drain: return try await drainStep(number, queue(), fields)
+    case .removeResponses(let responses):
+      try await httpCache(fields).2.remove(responses)
+      return .done(address: Page.address("http", ["store": "\(number)"]))
     }
     return .done(address: queueAddress)
   }

@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import Larder
 import LarderCBOR
+import LarderHTTPCache
 
 /// The pages about one entry.
 extension InspectorPages {
@@ -49,16 +50,11 @@ extension InspectorPages {
       liveAddress: liveAddress(number))
   }
 
-  /// Returns the bytes of a value, which a browser shows only as an image of a kind that cannot contain a program.
+  /// Returns the bytes of a value.
   func raw(_ fields: FormFields) async throws -> Response {
     let (_, store) = try store(fields)
     let (_, bytes) = try await entry(fields, of: store)
-    let image = InspectedValue.Image(bytes)
-    var headers: HTTPFields = [.contentType: image?.mediaType ?? "application/octet-stream"]
-    headers[text: "Content-Security-Policy"] = "sandbox; default-src 'none'; frame-ancestors 'none'"
-    headers[text: "Content-Disposition"] =
-      "\(image == nil ? "attachment" : "inline"); filename=\"value.\(image?.rawValue ?? "bin")\""
-    return Response(status: .ok, headers: headers, body: .init(byteBuffer: .init(bytes: bytes)))
+    return Response(stored: bytes, name: "value")
   }
 
   /// The form with which an entry is edited, or added if there is no key.
@@ -113,8 +109,20 @@ extension InspectorPages {
       <p>A verification reads and checks every entry. In a large store it takes minutes.</p>
       <form action="damage" method="get">\(hidden([("store", "\(number)"), ("run", "yes")]))<button class="primary">Verify now</button></form>
       """
+    var note: HTML?
     if fields["run"] == "yes" {
-      let report = try await store.contents.verify()
+      let report: VerificationReport
+      var advice: HTML = "To rescue the rest, use <code>larder salvage</code>."
+      if let cache = store.httpCache {
+        let verification = try await cache.inspector.verify()
+        report = verification.report
+        advice = "Remove the responses that have them, and the origin sends them again."
+        if !verification.isComplete {
+          note = "<p>A program kept changing the cache, so its totals were not checked.</p>"
+        }
+      } else {
+        report = try await store.contents.verify()
+      }
       let rows = report.findings.prefix(limit).map { finding -> HTML in
         let key: HTML? = finding.key.map {
           "<a href=\"\(Page.address("entry", ["store": "\(number)", "key": $0.hexadecimal]))\">\(Readable.key($0))</a>"
@@ -126,12 +134,13 @@ extension InspectorPages {
         ? "<p class=\"good\" role=\"status\">No damage in \(Readable.count(report.entryCount)) entries.</p>"
         : """
         <p class="problem" role="status">\(Readable.count(report.findings.count)) findings in \(Readable.count(report.entryCount)) entries. \
-        To rescue the rest, use <code>larder salvage</code>.</p>
+        \(advice)</p>
         <div class="table"><table><thead><tr><th scope="col">Key</th><th scope="col">Place</th><th scope="col">Finding</th></tr></thead>
         <tbody>\(rows)</tbody></table></div>
         """
     }
-    return Page(title: "Verify", crumbs: crumbs(number, store), content: "<h1>Verify \(store.name)</h1>\(result)")
+    return Page(
+      title: "Verify", crumbs: crumbs(number, store), content: "<h1>Verify \(store.name)</h1>\(result)\(note)")
   }
 
   func crumbs(_ number: Int, _ store: InspectedStore) -> [Page.Crumb] {

@@ -30,6 +30,7 @@ struct InspectorPages: Sendable {
       let queue: HTML? =
         store.contents.queue == nil
         ? nil : " <a class=\"button\" href=\"\(Page.address("queue", ["store": "\(number)"]))\">Queue</a>"
+      let more = moreLinks(number, store)
       return """
         <section class="card" data-counts="\(Page.address("counts", ["store": "\(number)"]))">
         <h2><a href="\(Page.address("keys", ["store": "\(number)"]))">\(store.name)</a></h2>
@@ -42,7 +43,7 @@ struct InspectorPages: Sendable {
         <li><span class="term">Shared</span> <span>\(information.sharingText)</span></li>
         <li><span class="term">Access</span> <span>\(allowsChanges(of: store) ? "Read and write" : "Read-only")</span></li>
         </ul>
-        <p class="actions"><a class="button" href="\(Page.address("keys", ["store": "\(number)"]))">Keys</a>\(queue)
+        <p class="actions"><a class="button" href="\(Page.address("keys", ["store": "\(number)"]))">Keys</a>\(queue)\(more)
         <a class="button" href="\(Page.address("damage", ["store": "\(number)"]))">Verify</a></p>
         <details hidden><summary>Details</summary><ul class="facts" data-details></ul></details>
         </section>
@@ -124,7 +125,8 @@ struct InspectorPages: Sendable {
         <button name="find" value="prefix">Show prefix</button>
         <button name="find" value="key">Open key</button>
         </form>
-        <p class="actions">\(up)\(add)\(queue)
+        \(searchForm(number, prefix: prefix))
+        <p class="actions">\(up)\(add)\(queue)\(moreLinks(number, store))
         <a class="button" href="\(address(prefix: prefix, folds: !folds))">\(folds ? "Show as a list" : "Show as a tree")</a>
         <a class="button" href="\(Page.address("damage", ["store": "\(number)"]))">Verify</a></p>
         \(table)
@@ -153,6 +155,19 @@ struct InspectorPages: Sendable {
         .badRequest, "a key has at most \(StoreKey.maximumLength) bytes; in hexadecimal, it has two digits for each")
     }
     return key
+  }
+
+  /// Links to the pages that only some stores have.
+  private func moreLinks(_ number: Int, _ store: InspectedStore) -> [HTML] {
+    var links: [HTML] = []
+    if store.httpCache != nil {
+      links.append(" <a class=\"button\" href=\"\(Page.address("http", ["store": "\(number)"]))\">HTTP cache</a>")
+    }
+    if store.measurements != nil {
+      links.append(
+        " <a class=\"button\" href=\"\(Page.address("measurements", ["store": "\(number)"]))\">Measurements</a>")
+    }
+    return links
   }
 
   private func parent(of prefix: StoreKey) -> StoreKey {

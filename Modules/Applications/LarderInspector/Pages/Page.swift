@@ -2,6 +2,7 @@
 import HTTPTypes
 import Hummingbird
 import Larder
+import LarderHTTPCache
 
 /// A page of the inspector.
 struct Page: Sendable, Hashable {
@@ -17,11 +18,16 @@ struct Page: Sendable, Hashable {
   var status = HTTPResponse.Status.ok
   /// The address that the script asks for changes, or `nil` for a page that stays as it is.
   var liveAddress: String?
+  /// A Boolean value that indicates whether the script reads the page again after a change, and not only its figures.
+  var isReadAgain = true
 
   /// The whole document.
   func document(isReadOnly: Bool) -> HTML {
     let crumbs = crumbs.map { crumb -> HTML in "<li><a href=\"\(crumb.address)\">\(crumb.title)</a></li>" }
-    let live: HTML? = liveAddress.map { "<p class=\"live\" role=\"status\" data-live=\"\($0)\" hidden>Live</p>" }
+    let still: HTML? = isReadAgain ? nil : " data-still"
+    let live: HTML? = liveAddress.map {
+      "<p class=\"live\" role=\"status\" data-live=\"\($0)\"\(still) hidden>Live</p>"
+    }
     let mode: HTML =
       isReadOnly ? "<span class=\"mode\">Read-only</span>" : "<span class=\"mode writes\">Changes are on</span>"
     return """
@@ -107,6 +113,7 @@ struct PageFailure: Error, Sendable, Hashable, CustomStringConvertible {
     let status: HTTPResponse.Status
     switch error {
     case let error as PageFailure: status = error.status
+    case let error as HTTPCacheError: status = error.code == .invalidURL ? .badRequest : .internalServerError
     case let error as StoreError:
       status =
         switch error.code {

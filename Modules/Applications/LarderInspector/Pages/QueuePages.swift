@@ -22,7 +22,7 @@ extension InspectorPages {
     .map { name, title, count -> HTML in
       """
       <li class="state \(name)"><span class="term">\(title)</span> <span><span data-count="\(name)">\(Readable.count(count))</span>
-      <svg class="chart" data-chart="\(name)" viewBox="0 0 120 32" preserveAspectRatio="none" aria-hidden="true"><polyline points=""/></svg></span></li>
+      \(Self.chart(name))</span></li>
       """
     }
     var changes: HTML?
@@ -30,7 +30,10 @@ extension InspectorPages {
       let pausing: HTML? = state.isPaused.map { isPaused in
         form(number, [("action", isPaused ? "resume" : "pause")], button: isPaused ? "Resume" : "Pause")
       }
-      changes = "\(pausing)<a class=\"button\" href=\"\(Page.address("enqueue", ["store": "\(number)"]))\">Enqueue</a>"
+      let draining: HTML? =
+        state.isPaused == true ? form(number, [("action", "drain")], button: "Drain", isDangerous: true) : nil
+      changes =
+        "\(pausing)\(draining)<a class=\"button\" href=\"\(Page.address("enqueue", ["store": "\(number)"]))\">Enqueue</a>"
     }
     let rate: HTML? =
       monitors[number] == nil
@@ -79,7 +82,7 @@ extension InspectorPages {
   func deadLetters(_ fields: FormFields) async throws -> Page {
     let (number, store, queue) = try queue(fields)
     let isWritable = allowsChanges(of: store)
-    let filter = DeadLetterFilter(reason: fields["reason"], until: .max)
+    let filter = DeadLetterFilter(reason: fields["reason"], text: DeadLetterFilter.text(of: fields), until: .max)
     let start = fields["after"].flatMap { UInt128($0) } ?? 0
     let read = try await queue.deadLetters(limit: Self.groupedDeadLetters, after: start)
     let isPartial = read.count == Self.groupedDeadLetters
@@ -122,11 +125,30 @@ extension InspectorPages {
         """
     }
     let change: HTML? = isWritable ? "<th scope=\"col\">Change</th>" : nil
-    let next: HTML? = (shown.count == Self.shownItems ? shown.last : nil).map { last in
-      let address = Page.address("dead", ["store": "\(number)", "reason": filter.reason, "after": "\(last.sequence)"])
+    let end = shown.count == Self.shownItems ? shown.last : isPartial ? read.last : nil
+    let next: HTML? = end.map { last in
+      let address = Page.address(
+        "dead",
+        ["store": "\(number)", "reason": filter.reason, "contains": filter.text, "after": "\(last.sequence)"])
       return
         "<nav class=\"pages\" aria-label=\"Pages\"><a class=\"button\" data-key=\"n\" href=\"\(address)\">Next</a></nav>"
     }
+    let reason: HTML? = filter.reason.map { "<input type=\"hidden\" name=\"reason\" value=\"\($0)\">" }
+    let search: HTML = """
+      <form class="search" action="dead" method="get" role="search"><input type="hidden" name="store" value="\(number)">\(reason)
+      <label>Text in values <input name="contains" data-key="/" maxlength="256" autocomplete="off" spellcheck="false" value="\(filter.text ?? "")"></label>
+      <button>Search</button></form>
+      """
+    var filtered: HTML?
+    if isWritable, filter.text != nil {
+      filtered = """
+        <p class="actions">\(form(number, [("action", "requeueAll")] + filter.fields, button: "Requeue all that match"))\
+        \(form(number, [("action", "purgeAll")] + filter.fields, button: "Remove all that match", isDangerous: true))</p>
+        """
+    }
+    let empty: HTML? =
+      shown.isEmpty
+      ? "<p class=\"empty\">No dead letter \(isPartial ? "in this part " : "")matches.</p>" : nil
     let lists: HTML =
       read.isEmpty
       ? "<p class=\"empty\">No dead letters.</p>"
@@ -134,6 +156,7 @@ extension InspectorPages {
       <h2>By reason</h2>
       <div class="table stacked"><table><thead><tr><th scope="col">Reason</th><th scope="col" class="number">Count</th>\(change)</tr></thead><tbody>\(groupRows)</tbody></table></div>
       <h2>\(filter.reason ?? "Every reason")</h2>
+      \(search)\(filtered)\(empty)
       <div class="table stacked"><table><thead><tr><th scope="col">Id</th><th scope="col">Reason</th><th scope="col" class="number">Attempts</th><th scope="col">Died</th><th scope="col">Value</th>\(change)</tr></thead>
       <tbody>\(rows)</tbody></table></div>\(next)
       """
@@ -197,16 +220,52 @@ extension InspectorPages {
         ("store", "\(number)"), ("action", isRequeue ? "requeueAll" : "purgeAll"), ("until", "\(filter.until)"),
         ("confirmed", "yes"),
         ("after", "\(last.sequence)"), ("done", "\(total)"),
-      ] + (filter.reason.map { [("reason", $0)] } ?? [])
+      ] + filter.fields
     return .partly(
-      Page(
-        title: "In progress", crumbs: queueCrumbs(number, stores[number]),
-        content: """
-          <h1>In progress</h1>
-          <p role="status">\(Readable.count(total)) dead letters \(isRequeue ? "requeued" : "removed") so far.</p>
-          <form action="change" method="post" data-continue>\(hidden(passed))
-          <div class="actions"><button class="primary">Continue</button><a class="button" href="\(address)" data-stop>Stop</a></div></form>
-          """))
+      progress(
+        number, "\(Readable.count(total)) dead letters \(isRequeue ? "requeued" : "removed") so far.", address: address,
+        passed))
+  }
+
+  /// The rule for what changes while a queue is drained.
+  static let drainRule: HTML = """
+    <p>It is made in steps of 500, and can be stopped between them. The queue stays paused, and a step fails if it is resumed, so no \
+    consumer loses an item that it has received. Items that are enqueued before the last step are removed too. Delayed items, leased items \
+    and dead letters are left.</p>
+    """
+
+  /// Removes some of the waiting items of a paused queue.
+  func drainStep(_ number: Int, _ queue: any InspectedQueue, _ fields: FormFields) async throws -> ChangeResult {
+    let address = Page.address("queue", ["store": "\(number)"])
+    var removed = 0
+    while removed < DeadLetterFilter.stepLength {
+      guard try await queue.state().isPaused == true else {
+        throw PageFailure(
+          .conflict, "the queue is not paused; pause it first, so that no consumer receives an item that is removed")
+      }
+      // Of each group, only the first item is returned.
+      let keys = try await queue.peek(max: DeadLetterFilter.stepLength - removed).map(\.key)
+      guard !keys.isEmpty else { return .done(address: address) }
+      try await queue.remove(keys)
+      removed += keys.count
+    }
+    let total = (fields["done"].flatMap { Int($0) } ?? 0) + removed
+    return .partly(
+      progress(
+        number, "\(Readable.count(total)) items removed so far.", address: address,
+        [("store", "\(number)"), ("action", "drain"), ("confirmed", "yes"), ("done", "\(total)")]))
+  }
+
+  /// The page between two steps of a change, which continues by itself if there is a script.
+  private func progress(_ number: Int, _ text: String, address: String, _ passed: [(String, String)]) -> Page {
+    Page(
+      title: "In progress", crumbs: queueCrumbs(number, stores[number]),
+      content: """
+        <h1>In progress</h1>
+        <p role="status">\(text)</p>
+        <form action="change" method="post" data-continue>\(hidden(passed))
+        <div class="actions"><button class="primary">Continue</button><a class="button" href="\(address)" data-stop>Stop</a></div></form>
+        """)
   }
 
   private func queue(_ fields: FormFields) throws -> (Int, InspectedStore, any InspectedQueue) {

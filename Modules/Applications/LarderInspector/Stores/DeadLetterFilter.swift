@@ -16,6 +16,8 @@ struct DeadLetterFilter: Sendable, Hashable {
 
   /// The reason, or `nil` for any.
   var reason: String?
+  /// A text that the value contains, byte by byte, or `nil` for any value.
+  var text: String?
   /// The time of the confirmation, in milliseconds since 1970.
   ///
   /// Later dead letters are left.
@@ -26,22 +28,40 @@ struct DeadLetterFilter: Sendable, Hashable {
   /// Before the confirmation, no time is known, and all are meant.
   init(_ fields: FormFields) throws {
     reason = fields["reason"]
+    text = Self.text(of: fields)
     guard let until = Int(fields["until"] ?? "\(Int.max)") else {
       throw PageFailure(.badRequest, "the form has no time")
     }
     self.until = until
   }
 
-  init(reason: String?, until: Int) {
-    (self.reason, self.until) = (reason, until)
+  init(reason: String?, text: String?, until: Int) {
+    (self.reason, self.text, self.until) = (reason, text, until)
+  }
+
+  /// Returns the text in the field of a search, or `nil` for any value.
+  static func text(of fields: FormFields) -> String? {
+    fields["contains"].flatMap { $0.isEmpty ? nil : $0 }
   }
 
   func contains(_ letter: QueueDeadLetter) -> Bool {
-    (reason == nil || letter.reason == reason) && letter.date.timeIntervalSince1970 * 1000 <= Double(until)
+    guard reason == nil || letter.reason == reason, letter.date.timeIntervalSince1970 * 1000 <= Double(until) else {
+      return false
+    }
+    guard let text else { return true }
+    return letter.bytes?.contains(Array(text.utf8)) ?? false
+  }
+
+  /// The fields of a form by which the filter is read again.
+  var fields: [(String, String)] {
+    (reason.map { [("reason", $0)] } ?? []) + (text.map { [("contains", $0)] } ?? [])
   }
 
   /// The dead letters as the object of a sentence.
-  var text: String { reason.map { "all dead letters with the reason “\($0)”" } ?? "all dead letters" }
+  var description: String {
+    "all dead letters" + (reason.map { " with the reason “\($0)”" } ?? "")
+      + (text.map { " whose values contain “\($0)”" } ?? "")
+  }
 }
 
 extension InspectedQueue {

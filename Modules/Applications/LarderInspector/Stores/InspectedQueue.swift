@@ -17,6 +17,8 @@ protocol InspectedQueue: Sendable {
   /// Enqueues another value in place of a dead letter, and then removes the dead letter.
   func requeue(_ key: StoreKey, as bytes: [UInt8]) async throws
   func setPaused(_ isPaused: Bool) async throws
+  /// Removes items.
+  func remove(_ keys: [StoreKey]) async throws
 }
 
 /// The counts of a queue, and whether it is paused.
@@ -85,6 +87,10 @@ struct TypedQueue<Value: Sendable>: InspectedQueue {
     // beside the new item, and nothing is lost.
     try await contents.replaceValue(forKey: key, shown: nil, with: bytes)
     _ = try await queue.purgeDeadLetters([key])
+  }
+
+  func remove(_ keys: [StoreKey]) async throws {
+    try await queue.apply(ChangeBatch(keys.map { .remove($0) }))
   }
 
   func setPaused(_ isPaused: Bool) async throws {

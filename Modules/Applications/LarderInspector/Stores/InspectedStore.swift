@@ -11,12 +11,16 @@ public import Larder
 ///
 /// The inspector shows the bytes that the codec makes of a value, and stores only values that the codec can decode. The capabilities
 /// of the store decide what else it shows: statistics, verification, times to live, changes as they happen, and the pages of
-/// a queue.
+/// a queue. A store of an HTTP cache has pages of its responses, and ``reporting(operations:hits:)`` adds charts.
 public struct InspectedStore: Sendable {
   /// The name in the list of stores.
   public let name: String
 
   let contents: any InspectedContents
+  /// The HTTP cache in the store, or `nil` if there isn't one.
+  var httpCache: InspectedHTTPCache?
+  /// The sources of the page of measurements, or `nil` if there is no such page.
+  var measurements: Measurements?
 
   /// Creates an inspected store of typed values.
   ///

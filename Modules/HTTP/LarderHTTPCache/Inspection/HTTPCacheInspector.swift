@@ -69,8 +69,7 @@ public struct HTTPCacheInspector: Sendable {
 
   let storage: CacheStorage
   let rules: HTTPCacheRules
-  private let queryKey: HTTPCacheQueryKey
-  private let now: @Sendable () -> Date
+  let configuration: HTTPCacheConfiguration
 
   /// Creates an inspector, without reading anything.
   ///
@@ -82,8 +81,7 @@ public struct HTTPCacheInspector: Sendable {
   public init(_ store: some DataStore<[UInt8]>, configuration: HTTPCacheConfiguration) throws {
     try configuration.check()
     rules = HTTPCacheRules(configuration)
-    queryKey = configuration.queryKey
-    now = configuration.now
+    self.configuration = configuration
     storage = try CacheStorage(unopened: AnyDataStore(store), options: StorageOptions(configuration))
   }
 
@@ -132,7 +130,7 @@ public struct HTTPCacheInspector: Sendable {
   /// - Parameter url: The absolute URL. A fragment is ignored.
   /// - Throws: ``HTTPCacheError`` with `invalidURL`; the errors of the store.
   public func responses(to url: String) async throws -> [HTTPStoredResponse] {
-    let url = queryKey.key(of: try HTTPCacheInspector.url(url))
+    let url = configuration.queryKey.key(of: try HTTPCacheInspector.url(url))
     var responses: [HTTPStoredResponse] = []
     var rest: KeyRange? = storage.layout.responses(url: url)
     while let range = rest {
@@ -222,7 +220,7 @@ public struct HTTPCacheInspector: Sendable {
   private func page(of range: KeyRange, limit: Int, where isIncluded: (String) -> Bool) async throws -> Page {
     let entries = try await storage.page(in: range, limit: limit)
     var page = Page()
-    let now = now()
+    let now = configuration.now()
     for entry in entries.entries {
       guard let stored = StoredEntry(entry.key, entry.value) else {
         page.damagedKeys.append(entry.key)

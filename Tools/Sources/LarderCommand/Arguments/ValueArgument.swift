@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import StoreAccess
 
 /// A value on the command line or on standard input.
 struct ValueArgument: ParsableArguments {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Larder
 import LarderCrypto
+import StoreAccess
 
 /// The message and the exit code with which the tool reports an error.
 struct ErrorReport: Equatable {

@@ -1,3 +1,5 @@
+import StoreAccess
+
 /// Finds the word that a misspelled one most likely stands for.
 enum Spelling {
   /// Returns the candidate nearest to a misspelled word, or `nil` if no candidate is near.

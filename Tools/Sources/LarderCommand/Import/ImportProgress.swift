@@ -1,3 +1,5 @@
+import StoreAccess
+
 #if canImport(Darwin)
 import Darwin
 #elseif canImport(Glibc)

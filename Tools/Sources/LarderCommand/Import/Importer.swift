@@ -1,6 +1,7 @@
 import Dispatch
 import Larder
 import LarderBatching
+import StoreAccess
 
 /// Writes entries into a store in batches, and counts them.
 ///

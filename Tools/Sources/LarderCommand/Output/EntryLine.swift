@@ -1,4 +1,5 @@
 import Larder
+import StoreAccess
 
 /// The lines of JSON that the tool prints for entries, changes and damage.
 enum EntryLine {

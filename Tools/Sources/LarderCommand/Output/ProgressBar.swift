@@ -1,3 +1,5 @@
+import StoreAccess
+
 /// A line that shows the progress of an import or a copy.
 struct ProgressBar {
   /// The amount that is done, in bytes or in entries.

@@ -1,3 +1,5 @@
+import StoreAccess
+
 /// A number of bytes for people.
 enum ReadableSize {
   /// Returns a number of bytes, such as `1.2 MB`, or `nil` if the number itself is as short.

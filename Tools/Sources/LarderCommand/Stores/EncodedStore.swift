@@ -2,6 +2,7 @@ import Larder
 import LarderExpiry
 import LarderMetrics
 import LarderQueue
+import StoreAccess
 
 /// An open store of encoded values, which can be compared, and read even if some of them cannot be decoded.
 struct EncodedStore {

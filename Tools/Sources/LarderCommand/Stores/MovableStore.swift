@@ -1,5 +1,6 @@
 import Larder
 import LarderExpiry
+import StoreAccess
 
 /// An open store whose values are moved to another one, as JSON or as they are stored.
 enum MovableStore {

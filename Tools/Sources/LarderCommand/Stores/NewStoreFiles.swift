@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderFiles
+import StoreAccess
 
 /// The files of a store that did not exist when a verb began, to remove them if the verb writes nothing to the store.
 ///

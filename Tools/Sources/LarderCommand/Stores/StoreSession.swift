@@ -1,6 +1,7 @@
 import Larder
 import LarderExpiry
 import LarderMetrics
+import StoreAccess
 
 /// Functions that open a store for a verb and close it at the end.
 enum StoreSession {

@@ -1,4 +1,5 @@
 import Dispatch
+import StoreAccess
 
 #if canImport(Darwin)
 import Darwin

@@ -1,4 +1,5 @@
 import Foundation
+import StoreAccess
 
 /// The backups of one store in a folder that may also hold those of other stores, for `backup --keep`.
 ///

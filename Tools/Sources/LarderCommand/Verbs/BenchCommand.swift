@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderBatching
+import StoreAccess
 
 /// `larder bench`.
 struct BenchCommand: AsyncParsableCommand {

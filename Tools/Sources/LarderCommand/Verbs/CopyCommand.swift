@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderExpiry
+import StoreAccess
 
 /// `larder copy`.
 struct CopyCommand: AsyncParsableCommand {

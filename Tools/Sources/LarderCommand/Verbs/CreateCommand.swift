@@ -2,6 +2,7 @@ import ArgumentParser
 import Larder
 import LarderExpiry
 import LarderPostgres
+import StoreAccess
 
 /// `larder create`.
 struct CreateCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderExpiry
+import StoreAccess
 
 #if canImport(Darwin)
 import Darwin

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import StoreAccess
 
 /// `larder import`.
 struct ImportCommand: AsyncParsableCommand {

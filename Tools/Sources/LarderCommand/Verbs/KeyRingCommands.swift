@@ -3,6 +3,7 @@ import Foundation
 import Larder
 public import LarderCrypto
 import LarderQueue
+import StoreAccess
 
 /// `larder keyring`.
 struct KeyRingCommand: AsyncParsableCommand {

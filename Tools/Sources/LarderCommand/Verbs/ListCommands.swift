@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import StoreAccess
 
 /// `larder list`.
 struct ListCommand: AsyncParsableCommand {
@@ -15,6 +16,8 @@ struct ListCommand: AsyncParsableCommand {
         larder list json:users.json --prefix user: --limit 20
         larder list json:users.json --prefix user: --limit 20 --after 1a.dXNlcjo0Mg
         larder list json:users.json --from 2026-01-01 --to 2026-02-01 --keys
+        larder list json:users.json --contains '"role":"admin"'
+        larder list json:users.json | jq -c 'select(.value.age > 30)'
       """)
 
   @OptionGroup var store: StoreArgument
@@ -23,9 +26,15 @@ struct ListCommand: AsyncParsableCommand {
   @Option(help: ArgumentHelp("Continue after the end of an earlier list.", valueName: "cursor")) var after: String?
   @Flag(help: "List from the highest key to the lowest.") var reverse = false
   @Option(help: "The maximum number of entries to print.") var limit: Int?
+  @Option(
+    help: ArgumentHelp(
+      "Print only the entries whose values contain this text, as the JSON in a pipe does, byte by byte.",
+      valueName: "text"))
+  var contains: String?
   @Flag(name: .customLong("keys"), help: "Print the keys without their values.") var printsKeysOnly = false
 
   func validate() throws {
+    guard contains != "" else { throw ValidationError("--contains is empty; give the text to search for") }
     guard limit.map({ $0 >= 0 }) ?? true else { throw ValidationError("--limit must not be negative") }
   }
 
@@ -37,7 +46,7 @@ struct ListCommand: AsyncParsableCommand {
     let range = try range.range()
     let next: PageCursor? = try await StoreSession.run(store.target, access: access.storeAccess) { store, output in
       if limit == 0 { return nil }
-      return if printsKeysOnly {
+      return if printsKeysOnly, contains == nil {
         try await printKeys(of: store.present, in: range, after: cursor, to: output)
       } else {
         try await printEntries(of: store.present, in: range, after: cursor, to: output)
@@ -48,21 +57,31 @@ struct ListCommand: AsyncParsableCommand {
 
   private var order: ScanOrder { reverse ? .descending : .ascending }
 
-  /// Prints entries up to the limit.
+  /// Prints the entries that contain the text, if there is one, up to the limit.
   ///
   /// - Returns: The cursor to continue with, or `nil` if there are no more entries.
   private func printEntries(
     of store: some DataStore<JSONText>, in range: KeyRange, after cursor: PageCursor?, to output: ByteOutput
   ) async throws -> PageCursor? {
     var (cursor, remaining) = (cursor, limit ?? .max)
+    let text = contains.map { Array($0.utf8) }
     while remaining > 0 {
       // No page is longer than the limit, so that no value is read in vain.
-      let pages = store.pages(of: range, size: min(remaining, 256), order: order).starting(after: cursor)
-      let page = try await pages.page()
-      for entry in page.entries {
-        try output.writeJSON { EntryLine.append(key: entry.key, value: entry.value, to: &$0) }
+      let size = text == nil ? min(remaining, 256) : 256
+      let page = try await store.pages(of: range, size: size, order: order).starting(after: cursor).page()
+      for (number, entry) in page.entries.enumerated() {
+        if let text, !entry.value.bytes.contains(text) { continue }
+        try output.writeJSON {
+          if printsKeysOnly {
+            EntryLine.append(key: entry.key, to: &$0)
+          } else {
+            EntryLine.append(key: entry.key, value: entry.value, to: &$0)
+          }
+        }
+        remaining -= 1
+        let isLast = number == page.entries.count - 1 && page.next == nil
+        if remaining == 0 { return isLast ? nil : PageCursor(after: entry.key, order: order) }
       }
-      remaining -= page.entries.count
       cursor = page.next
       if cursor == nil { return nil }
     }

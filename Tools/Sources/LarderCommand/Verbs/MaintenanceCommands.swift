@@ -3,6 +3,7 @@ import Foundation
 import Larder
 import LarderExpiry
 import LarderFiles
+import StoreAccess
 
 /// `larder compact`.
 struct CompactCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Larder
 import LarderLMDB
+import StoreAccess
 
 /// `larder migrate`.
 struct MigrateCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Larder
 import LarderCompressedFile
 import LarderExpiry
+import StoreAccess
 
 /// `larder salvage`.
 struct SalvageCommand: AsyncParsableCommand {

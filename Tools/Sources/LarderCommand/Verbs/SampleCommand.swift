@@ -1,5 +1,6 @@
 import ArgumentParser
 import Larder
+import StoreAccess
 
 /// `larder sample`.
 struct SampleCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Larder
 import LarderExpiry
+import StoreAccess
 
 /// `larder set`.
 struct SetCommand: AsyncParsableCommand {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import StoreAccess
 
 /// `larder stack`.
 struct StackCommand: ParsableCommand {

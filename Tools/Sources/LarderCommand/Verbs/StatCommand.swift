@@ -1,6 +1,7 @@
 import ArgumentParser
 import Larder
 import LarderExpiry
+import StoreAccess
 
 /// `larder stat`.
 struct StatCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Larder
 import LarderExpiry
+import StoreAccess
 
 /// `larder watch`.
 struct WatchCommand: AsyncParsableCommand {

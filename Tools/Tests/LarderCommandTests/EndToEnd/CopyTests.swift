@@ -4,6 +4,7 @@ import LarderTesting
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct CopyTests {
   private let folder: TemporaryFolder

@@ -4,6 +4,7 @@ import LarderTesting
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct DiffTests {
   private let folder: TemporaryFolder

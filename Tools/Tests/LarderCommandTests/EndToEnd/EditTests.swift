@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests `larder edit` with shell commands in place of an editor.
 @Suite struct EditTests {

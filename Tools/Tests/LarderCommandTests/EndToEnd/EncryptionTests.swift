@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Encrypted stores and key rings.
 @Suite struct EncryptionTests {

@@ -4,6 +4,7 @@ import LarderExpiry
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of the verbs with entries that expire.
 ///

@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests that the guide to the tool and the README are correct, and that the guide is complete.
 @Suite struct GuideTests {

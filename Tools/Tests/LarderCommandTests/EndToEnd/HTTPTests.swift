@@ -7,6 +7,7 @@ import LarderLMDB
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `larder http` on stores that an ``HTTPCache`` has written.
 @Suite struct HTTPTests {
@@ -117,6 +118,56 @@ import Testing
     let metered = try await larder("stat", "--metrics")
     #expect(plain.status == 0 && metered.status == 0 && metered.output == plain.output)
     #expect(plain.errors.isEmpty && metered.errors.contains("open"))
+  }
+
+  @Test(
+    arguments: [
+      (
+        ["https://api.example/users/7"],
+        #"{"isHit":true,"isStale":false,"forward":null,"validates":false,"candidates":1}"#
+      ),
+      (
+        ["https://api.example/old"],
+        #"{"isHit":false,"isStale":false,"forward":"stale","validates":true,"candidates":1}"#
+      ),
+      (
+        ["https://api.example/old", "--field", "Cache-Control: max-stale"],
+        #"{"isHit":true,"isStale":true,"forward":null,"validates":false,"candidates":1}"#
+      ),
+      (
+        ["https://api.example/users/8", "--mode", "private"],
+        #"{"isHit":false,"isStale":false,"forward":"stale","validates":true,"candidates":1}"#
+      ),
+      (
+        ["https://api.example/page#part", "--field", "Accept-Language: en"],
+        #"{"isHit":true,"isStale":false,"forward":null,"validates":false,"candidates":2}"#
+      ),
+      (
+        ["https://api.example/page"],
+        #"{"isHit":false,"isStale":false,"forward":"vary-miss","validates":false,"candidates":2}"#
+      ),
+      (
+        ["https://api.example/none"],
+        #"{"isHit":false,"isStale":false,"forward":"uri-miss","validates":false,"candidates":0}"#
+      ),
+      (
+        ["https://api.example/users/7", "--field", "Cache-Control: only-if-cached, no-cache"],
+        #"{"isHit":false,"isStale":false,"forward":null,"validates":false,"candidates":1}"#
+      ),
+    ])
+  func `explain says why a request is forwarded`(arguments: [String], line: String) async throws {
+    try await fill()
+    let run = try await ToolRun.run(Tool.path, ["http", "explain", url()] + arguments)
+    #expect(run == .done(line + "\n"))
+  }
+
+  @Test func `explain refuses other URLs and fields`() async throws {
+    try await fill()
+    #expect(try await larder("explain", "users/7").status == 64)
+    for field in ["no colon", "bad name: x", ": x"] {
+      #expect(
+        try await larder("explain", "https://api.example/old", "--field", field).failed(64, "--field needs a name"))
+    }
   }
 
   @Test(arguments: [StoreKind.lmdb, .json])

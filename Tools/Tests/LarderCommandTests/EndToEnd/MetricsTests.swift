@@ -1,6 +1,7 @@
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests that `--metrics` writes a report to standard error for each verb, and changes nothing else.
 @Suite struct MetricsTests {

@@ -5,6 +5,7 @@ import LarderStoreQueue
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `larder queue` with a queue in another store.
 @Suite struct QueueInStoreTests {

@@ -4,6 +4,7 @@ import LarderQueue
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of the verbs of `larder queue`, each in its own process, and of the other verbs with a queue.
 @Suite struct QueueTests {

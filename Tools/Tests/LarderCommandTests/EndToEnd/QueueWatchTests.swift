@@ -3,6 +3,7 @@ import LarderQueue
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `larder queue watch`.
 @Suite struct QueueWatchTests {

@@ -4,6 +4,7 @@ import LarderCBOR
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests of `--raw`, for text and bytes without JSON.
 @Suite struct RawTests {

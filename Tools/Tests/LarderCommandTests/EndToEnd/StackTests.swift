@@ -2,6 +2,7 @@ import Foundation
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Stores by the names of a configuration.
 @Suite struct StackTests {

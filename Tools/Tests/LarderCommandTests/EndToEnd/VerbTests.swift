@@ -3,6 +3,7 @@ import Larder
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 @Suite struct VerbTests {
   private let folder: TemporaryFolder
@@ -161,6 +162,26 @@ import Testing
     #expect(try await Tool.larder("list", store, "--keys") == .done("{\"key\":\"b1\"}\n"))
     #expect(try await Tool.larder("clear", store) == .done())
     #expect(try await Tool.larder("count", store) == .done("0\n"))
+  }
+
+  @Test func `list prints only the values that contain a text`() async throws {
+    let store = StoreKind.json.url(in: folder)
+    var lines = ""
+    for number in 1000..<1600 { lines += "{\"key\":\"k\(number)\",\"value\":{\"n\":\(number % 100)}}\n" }
+    #expect(try await ToolRun.run(Tool.path, ["import", store, "-"], input: lines).status == 0)
+    func keys(_ arguments: String...) async throws -> ToolRun {
+      try await ToolRun.run(Tool.path, ["list", store, "--keys", "--contains", "\"n\":77"] + arguments)
+    }
+    let found = [1077, 1177, 1277, 1377, 1477, 1577].map { "{\"key\":\"k\($0)\"}\n" }
+    #expect(try await keys() == .done(found.joined()))
+    #expect(try await keys("--reverse", "--prefix", "k10") == .done(found[0]))
+    let part = try await keys("--limit", "4")
+    #expect(part.output == found[..<4].joined())
+    let cursor = try #require(part.errors.split(separator: " ").last).trimmingCharacters(in: .newlines)
+    #expect(try await keys("--limit", "4", "--after", cursor).output == found[4...].joined())
+    let values = try await ToolRun.run(Tool.path, ["list", store, "--contains", "77", "--limit", "1"])
+    #expect(values.output == "{\"key\":\"k1077\",\"value\":{\"n\":77}}\n")
+    #expect(try await Tool.larder("list", store, "--contains", "").status == 64)
   }
 
   @Test(arguments: StoreKind.allCases) func `list is bounded on every side`(kind: StoreKind) async throws {

@@ -7,6 +7,7 @@ import LarderSQLite
 import Testing
 
 @testable import LarderCommand
+@testable import StoreAccess
 
 /// Tests that `--wait` is the longest wait for another program, whatever the kind of store.
 @Suite struct WaitTests {

@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Larder
 public import LarderHTTPCache
+import StoreAccess
 
 /// `larder http`.
 struct HTTPCommand: AsyncParsableCommand {
@@ -13,11 +14,13 @@ struct HTTPCommand: AsyncParsableCommand {
 
         larder http list lmdb:proxy --prefix https://api.example/
         larder http show lmdb:proxy https://api.example/users/7
+        larder http explain lmdb:proxy https://api.example/users/7
         larder http purge lmdb:proxy --prefix https://api.example/users/
         larder http verify lmdb:proxy
       """,
     subcommands: [
-      HTTPListCommand.self, HTTPShowCommand.self, HTTPPurgeCommand.self, HTTPStatCommand.self, HTTPVerifyCommand.self,
+      HTTPListCommand.self, HTTPShowCommand.self, HTTPExplainCommand.self, HTTPPurgeCommand.self, HTTPStatCommand.self,
+      HTTPVerifyCommand.self,
     ])
 }
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTPTypes
 import Larder
 import LarderHTTPCache
+import StoreAccess
 
 /// `larder http list`.
 struct HTTPListCommand: AsyncParsableCommand {
@@ -94,6 +95,58 @@ struct HTTPShowCommand: AsyncParsableCommand {
           for line in HTTPResponseLine.details(response) { try output.writeLine(line) }
         }
       }
+    }
+  }
+}
+
+/// `larder http explain`.
+struct HTTPExplainCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain",
+    abstract: "Say whether a request would be answered from the cache, and why not.",
+    discussion: """
+      Prints one JSON object. isHit says whether a stored response answers a GET for the URL with the given fields, and \
+      isStale whether that response is stale. forward is the reason for asking the origin, as Cache-Status names it: \
+      uri-miss (nothing is stored), vary-miss (only responses to requests with other fields), stale (also for no-cache), \
+      request (the fields demand it) or partial; null if the request is not forwarded. validates says whether the origin \
+      can confirm a stored response, and candidates is the number of responses to the URL. Nothing is sent or changed.
+
+        larder http explain lmdb:proxy https://api.example/users/7
+        larder http explain lmdb:proxy https://api.example/page --field 'Accept-Language: de'
+      """)
+
+  @OptionGroup var cache: HTTPCacheArgument
+  @Argument(help: "The URL of the request.") var requestURL: String
+  @Option(help: ArgumentHelp("A field of the request. It can be repeated.", valueName: "name: value"))
+  var field: [String] = []
+  @OptionGroup var access: AccessOption
+  @OptionGroup var kind: HTTPModeOption
+
+  func validate() throws { _ = try fields() }
+
+  private func fields() throws -> HTTPFields {
+    var fields = HTTPFields()
+    for text in field {
+      let parts = text.split(separator: ":", maxSplits: 1)
+      guard parts.count == 2, let name = HTTPField.Name(String(parts[0])) else {
+        throw ValidationError("--field needs a name, a colon and a value, as in 'Accept-Language: de', not \(text)")
+      }
+      fields.append(HTTPField(name: name, value: parts[1].trimmingCharacters(in: .whitespaces)))
+    }
+    return fields
+  }
+
+  func run() async throws {
+    let fields = try fields()
+    try await cache.run(access: access.storeAccess, mode: kind.mode) { store, configuration, output in
+      let inspector = try HTTPCacheInspector(store, configuration: configuration)
+      let decision = try await inspector.decision(onURL: requestURL, fields: fields)
+      let forward = decision.status.forward.map { "\"\($0.rawValue)\"" } ?? "null"
+      try output.writeLine(
+        """
+        {"isHit":\(decision.status.isHit),"isStale":\(decision.status.isStale),"forward":\(forward),\
+        "validates":\(!decision.validated.isEmpty),"candidates":\(decision.candidateCount)}
+        """)
     }
   }
 }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import Larder
+import StoreAccess
 
 /// `larder queue`.
 struct QueueCommand: AsyncParsableCommand {

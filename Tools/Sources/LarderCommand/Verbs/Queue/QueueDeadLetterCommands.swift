@@ -1,6 +1,7 @@
 public import ArgumentParser
 import Foundation
 import Larder
+import StoreAccess
 
 /// `larder queue dead`.
 struct QueueDeadCommand: AsyncParsableCommand {

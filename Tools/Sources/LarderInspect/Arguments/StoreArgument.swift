@@ -1,1 +1,0 @@
-../../LarderCommand/Arguments/StoreArgument.swift

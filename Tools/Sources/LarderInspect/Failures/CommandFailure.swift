@@ -1,1 +1,0 @@
-../../LarderCommand/Failures/CommandFailure.swift

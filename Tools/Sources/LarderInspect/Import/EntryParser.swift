@@ -1,1 +1,0 @@
-../../LarderCommand/Import/EntryParser.swift

@@ -1,1 +1,0 @@
-../../LarderCommand/Output/JSONStyle.swift

@@ -1,1 +1,0 @@
-../../LarderCommand/Stores/Stores.swift

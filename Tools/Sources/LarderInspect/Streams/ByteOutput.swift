@@ -1,1 +1,0 @@
-../../LarderCommand/Streams/ByteOutput.swift
