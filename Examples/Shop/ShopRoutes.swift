@@ -60,7 +60,7 @@ struct ShopRoutes: Sendable {
 
   func makeRouter() -> Router<ShopContext> {
     let router = Router(context: ShopContext.self)
-    router.get("health/ready") { _, _ in state(health().isReady) }
+    for path in ["health", "health/ready"] { router.get("\(path)") { _, _ in state(health().isReady) } }
     router.get("health/live") { _, _ in state(health().isLive && !worker.health().isStalled) }
     router.get("metrics") { _, _ in prometheusText(of: shop.bytes.report(), worker: worker.statistics()) }
     addUpstream(to: router)

@@ -154,7 +154,7 @@ final class RouteTests: Sendable {
 
   @Test func `the metrics are text for Prometheus`() async throws {
     try await withShop { address in
-      for path in ["health/ready", "health/live"] {
+      for path in ["health", "health/ready", "health/live"] {
         #expect(try await send(.GET, "\(address)/\(path)").status == 200)
       }
       _ = try await send(.POST, "\(address)/login", [:], #"{"user":"a secret name"}"#)
