@@ -128,7 +128,7 @@ import Testing
     let writes: [(String, [StoreChange], @Sendable () async throws -> Void)] = [
       ("set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
       ("equal set", [.key("a")], { try await store.setValue([1], forKey: "a") }),
-      ("equal update", [], { try await store.update("a") { _ in } }),
+      ("equal update", [.key("a")], { try await store.update("a") { _ in } }),
       ("update", [.key("a")], { try await store.update("a") { $0 = [2] } }),
       ("missing removal", [.key("b")], { try await store.removeValue(forKey: "b") }),
       ("removal", [.key("a")], { try await store.removeValue(forKey: "a") }),

@@ -66,7 +66,10 @@ extension StoreQueue {
           stored: try zip(keys, before).map { key, bytes in try bytes.map { try decode($0, key, during: .update) } })
         let decision = body(&slots)
         let payloads = before.map { $0.flatMap { StoredItem($0)?.payload } }
-        for (key, bytes) in decision.isCommit ? try coder.changes(in: slots, of: keys, stored: payloads) : [] {
+        let assigned = decision.isCommit ? slots.assignedIndices : []
+        // Also those that stay equal, so that the base reports them.
+        for index in assigned { plan.set(before[index], forKey: layout.itemKey(keys[index])) }
+        for (key, bytes) in assigned.isEmpty ? [] : try coder.changes(in: slots, of: keys, stored: payloads) {
           if let bytes { set(Array(bytes), forKey: key, &plan) } else { remove(key, &plan) }
         }
         try await finishGroups(&plan, .update)

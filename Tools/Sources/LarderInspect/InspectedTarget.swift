@@ -22,7 +22,8 @@ struct InspectedTarget {
   init(
     _ target: StoreTarget, queues: [String], httpCaches: [String], httpMode: HTTPCacheMode, isWritable: Bool
   ) async throws {
-    let options = StoreOptions(createsIfMissing: false, access: isWritable ? .readWrite : .readOnly)
+    let options = try ConfiguredStacks.options(
+      of: target.url, createsIfMissing: false, access: isWritable ? .readWrite : .readOnly)
     for prefix in queues {
       let queue = try await OpenedQueue(QueueTarget(store: target, prefix: prefix, itemCodec: nil), options: options)
       add("\(target.url) \(prefix)", queue.queue, codecName: queue.codec.name)

@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import Larder
+package import Larder
 import LarderBatching
 import LarderBounded
 import LarderCache
@@ -76,7 +76,7 @@ package enum ConfiguredStacks {
   ///   - createsIfMissing: A Boolean value that indicates whether the verb creates a missing store.
   ///   - access: The access that the verb needs.
   /// - Throws: ``CommandFailure`` if the verb writes, and the stack is only read or keeps accounts of what is written.
-  static func options(of url: String, createsIfMissing: Bool, access: StoreAccess) throws -> StoreOptions {
+  package static func options(of url: String, createsIfMissing: Bool, access: StoreAccess) throws -> StoreOptions {
     guard let stack = named.withLock({ $0[url] }) else {
       return StoreOptions(createsIfMissing: createsIfMissing, access: access)
     }
