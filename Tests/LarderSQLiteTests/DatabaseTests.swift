@@ -141,7 +141,7 @@ import Testing
     }
     #expect(events.take() == [.changed([.key("a"), .key("b")])])
     try await store.update("a") { $0 = 1 }
-    #expect(events.take() == [])
+    #expect(events.take() == [.changed([.key("a")])])
     // Another connection has changed something, which the next commit finds even if the poll has not come.
     let other = try await OtherConnection(path)
     try other.run("DELETE FROM s WHERE key = x'62'")

@@ -56,7 +56,8 @@ extension BoundedStore {
         var commit = BoundedCommit(read.totals)
         guard decision.isCommit else { return (commit, decision.result) }
         let isPlanned = try await plan(
-          zip(keys, slots).map { ($0, $1) }, read, &commit, after: &performed, during: .update)
+          zip(keys, slots).map { ($0, $1) }, read, assigned: Set(slots.assignedIndices), &commit, after: &performed,
+          during: .update)
         return isPlanned ? (commit, decision.result) : nil
       }
     }
@@ -157,12 +158,13 @@ extension BoundedStore {
   /// - Parameters:
   ///   - news: The keys with their values after the commit.
   ///   - read: The records of these entries, and possibly their values.
+  ///   - assigned: The indices of entries that are reported also if they stay equal. Defaults to an empty set.
   ///   - commit: The commit.
   ///   - performed: The commits that were performed before it, to make room.
   ///   - operation: The operation, for errors.
   /// - Returns: A Boolean value that indicates whether they could be planned, or `false` if what was read is stale.
   private func plan(
-    _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, _ commit: inout BoundedCommit,
+    _ news: [(key: StoreKey, value: [UInt8]?)], _ read: Read, assigned: Set<Int> = [], _ commit: inout BoundedCommit,
     after performed: inout [BoundedCommit], during operation: StoreOperation
   ) async throws -> Bool {
     let now = nowMicroseconds
@@ -175,6 +177,7 @@ extension BoundedStore {
       if !read.values.isEmpty { commit.require(read.values[number], forKey: layout.valueKey(key)) }
       if !read.values.isEmpty, read.values[number] == value {
         commit.require(old?.bytes, forKey: layout.entryKey(key))
+        if assigned.contains(number) { commit.set(layout.valueKey(key), value) }
         if let old { sizes.append(old.size) }
       } else if let value, isStorable(key, value) {
         commit.set(key, old, value, at: now, layout)

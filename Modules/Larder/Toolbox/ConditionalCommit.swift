@@ -117,7 +117,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
 
   /// Sets or removes a value.
   ///
-  /// The last change of a key counts. A value that is stored already is not written again.
+  /// The last change of a key counts. A value that is stored already is assigned nevertheless, so the store reports the key.
   ///
   /// - Parameters:
   ///   - value: The value, or `nil` to remove the key.
@@ -204,17 +204,17 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
         continue
       }
       if let required = entry.required, slots[index] != required { return .isStale }
-      let change: ComputedChange =
-        switch entry.change {
-        case .none: .keep
-        case .set(let value): .set(value)
-        case .compute(let number): computations[number](stored)
+      switch entry.change {
+      case .none: break
+      // Also a value that stays equal, because the store reports each key that is assigned.
+      case .set(let value): changes.append((index, value))
+      case .compute(let number):
+        switch computations[number](stored) {
+        case .keep: break
+        case .set(let value): if value != slots[index] { changes.append((index, value)) }
+        case .isStale: return .isStale
+        case .refuse(let reason): refusal = refusal ?? reason
         }
-      switch change {
-      case .keep: break
-      case .set(let value): if value != slots[index] { changes.append((index, value)) }
-      case .isStale: return .isStale
-      case .refuse(let reason): refusal = refusal ?? reason
       }
     }
     // A refusal counts only if everything that the commit was planned from is current.

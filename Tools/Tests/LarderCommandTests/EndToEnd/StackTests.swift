@@ -58,7 +58,7 @@ import Testing
       #"""
       {"stores": {
         "readers": {"url": "\#(url)", "access": "readOnly"}, "existing": {"url": "\#(url)", "create": false},
-        "limited": {"url": "\#(url)", "bounded": {"entries": 5}}
+        "limited": {"url": "\#(url)", "bounded": {"bytes": "1MB"}}
       }}
       """#, to: "app.json")
     let missing = try await Tool.larder("--config", config, "set", "existing", "ada", "1")
