@@ -116,7 +116,7 @@ import Testing
     #expect(entries.values == ["a": [1], "b": [2], "c": [2], "d": [2]])
   }
 
-  @Test func `a set assigns what is stored already and a computation does not`() {
+  @Test func `what is stored already is not written unless it is reported`() {
     var entries = Entries(values: ["a": [1], "t": [7]])
     var commit = ConditionalCommit<Never>()
     commit.setValue([1], forKey: "a")
@@ -124,7 +124,12 @@ import Testing
     commit.computeValue(forKey: "t") { _ in .set([7]) }
     let (outcome, assigned) = entries.perform(commit)
     #expect(outcome.isPerformed)
-    #expect(assigned == ["a", "b"])
+    #expect(assigned.isEmpty)
+    for key: StoreKey in ["a", "b", "c"] { commit.report(key) }
+    #expect(entries.perform(commit).assigned == ["a", "b", "c"])
+    var sum = ConditionalCommit<Never>()
+    sum.add(commit)
+    #expect(!sum.isEmpty && entries.perform(sum).assigned == ["a", "b", "c"])
   }
 
   @Test func `a computation sees the values before the commit`() {

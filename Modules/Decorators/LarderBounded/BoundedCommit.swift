@@ -66,6 +66,11 @@ struct BoundedCommit: Sendable {
     entries.require(value, forKey: key)
   }
 
+  /// Reports a key, also if its value stays as it is.
+  mutating func report(_ key: StoreKey) {
+    entries.report(key)
+  }
+
   /// Adds a change of any record, whatever is stored.
   mutating func set(_ key: StoreKey, _ new: [UInt8]?) {
     entries.setValue(new, forKey: key)
@@ -77,6 +82,7 @@ struct BoundedCommit: Sendable {
   ) {
     place(key, old, size: key.count + value.count, at: now, layout)
     set(layout.valueKey(key), value)
+    report(layout.valueKey(key))
     if old == nil { insertionCount += 1 }
   }
 
@@ -84,6 +90,7 @@ struct BoundedCommit: Sendable {
   mutating func remove(_ key: StoreKey, _ old: EntryRecord?, _ layout: BoundedLayout) {
     replaceRecord(of: key, old, with: nil, layout)
     set(layout.valueKey(key), nil)
+    report(layout.valueKey(key))
   }
 
   /// Adds the use of an entry.

@@ -177,7 +177,7 @@ extension BoundedStore {
       if !read.values.isEmpty { commit.require(read.values[number], forKey: layout.valueKey(key)) }
       if !read.values.isEmpty, read.values[number] == value {
         commit.require(old?.bytes, forKey: layout.entryKey(key))
-        if assigned.contains(number) { commit.set(layout.valueKey(key), value) }
+        if assigned.contains(number) { commit.report(layout.valueKey(key)) }
         if let old { sizes.append(old.size) }
       } else if let value, isStorable(key, value) {
         commit.set(key, old, value, at: now, layout)

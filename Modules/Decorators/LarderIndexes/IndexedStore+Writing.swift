@@ -311,6 +311,7 @@ extension IndexedStore {
     for change in plan.changes {
       commit.require(change.oldList, forKey: layout.listKey(change.key))
       commit.setValue(change.new, forKey: layout.valueKey(change.key))
+      commit.report(layout.valueKey(change.key))
     }
     return commit
   }

@@ -117,7 +117,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
 
   /// Sets or removes a value.
   ///
-  /// The last change of a key counts. A value that is stored already is assigned nevertheless, so the store reports the key.
+  /// The last change of a key counts. A value that is stored already is not written again.
   ///
   /// - Parameters:
   ///   - value: The value, or `nil` to remove the key.
@@ -135,6 +135,21 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   public mutating func setValue(_ value: [UInt8]?, forKey key: StoreKey, replacing stored: [UInt8]?) {
     let isConsistent = entries[key, default: PlannedEntry()].replace(stored, with: value)
     if !isConsistent { isContradictory = true }
+  }
+
+  /// Reports a key, also if its value stays as it is.
+  ///
+  /// The update assigns it, and an observable store reports each key that is assigned. A decorator calls it for the keys that
+  /// its caller writes, because caches above it count on a report.
+  ///
+  /// ```swift
+  /// commit.setValue(value, forKey: key)
+  /// commit.report(key)
+  /// ```
+  ///
+  /// - Parameter key: The key.
+  public mutating func report(_ key: StoreKey) {
+    entries[key, default: PlannedEntry()].isReported = true
   }
 
   /// Computes a change within the update, from the values that are stored then.
@@ -169,6 +184,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
     if other.isContradictory { isContradictory = true }
     for (key, entry) in other.entries {
       if let required = entry.required { require(required, forKey: key) }
+      if entry.isReported { report(key) }
       switch entry.change {
       case .none: if entries[key] == nil { entries[key] = PlannedEntry() }
       case .set(let value): setValue(value, forKey: key)
@@ -204,17 +220,17 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
         continue
       }
       if let required = entry.required, slots[index] != required { return .isStale }
-      switch entry.change {
-      case .none: break
-      // Also a value that stays equal, because the store reports each key that is assigned.
-      case .set(let value): changes.append((index, value))
-      case .compute(let number):
-        switch computations[number](stored) {
-        case .keep: break
-        case .set(let value): if value != slots[index] { changes.append((index, value)) }
-        case .isStale: return .isStale
-        case .refuse(let reason): refusal = refusal ?? reason
+      let change: ComputedChange =
+        switch entry.change {
+        case .none: .keep
+        case .set(let value): .set(value)
+        case .compute(let number): computations[number](stored)
         }
+      switch change {
+      case .keep: if entry.isReported { changes.append((index, slots[index])) }
+      case .set(let value): if entry.isReported || value != slots[index] { changes.append((index, value)) }
+      case .isStale: return .isStale
+      case .refuse(let reason): refusal = refusal ?? reason
       }
     }
     // A refusal counts only if everything that the commit was planned from is current.
@@ -240,7 +256,10 @@ private struct PlannedEntry: Sendable {
   var required: [UInt8]??
   var change = Change.none
 
-  var hasChange: Bool { if case .none = change { false } else { true } }
+  /// A Boolean value that indicates whether the key is assigned also if its value stays equal.
+  var isReported = false
+
+  var hasChange: Bool { if case .none = change { isReported } else { true } }
 
   /// Requires a value, and returns whether no other one was required before.
   mutating func require(_ value: [UInt8]?) -> Bool {

@@ -67,8 +67,7 @@ extension StoreQueue {
         let decision = body(&slots)
         let payloads = before.map { $0.flatMap { StoredItem($0)?.payload } }
         let assigned = decision.isCommit ? slots.assignedIndices : []
-        // Also those that stay equal, so that the base reports them.
-        for index in assigned { plan.set(before[index], forKey: layout.itemKey(keys[index])) }
+        for index in assigned { plan.report(layout.itemKey(keys[index])) }
         for (key, bytes) in assigned.isEmpty ? [] : try coder.changes(in: slots, of: keys, stored: payloads) {
           if let bytes { set(Array(bytes), forKey: key, &plan) } else { remove(key, &plan) }
         }
@@ -103,6 +102,7 @@ extension StoreQueue {
   }
 
   private func set(_ payload: [UInt8], forKey key: StoreKey, _ plan: inout QueuePlan) {
+    plan.report(layout.itemKey(key))
     if let (sequence, item) = live(key, plan) {
       plan.change(sequence, from: item, to: item.replaced)
       plan.set(StoredItem.bytes(sequence, payload), forKey: layout.itemKey(key))
@@ -113,6 +113,7 @@ extension StoreQueue {
   }
 
   private func remove(_ key: StoreKey, _ plan: inout QueuePlan) {
+    plan.report(layout.itemKey(key))
     if let (sequence, item) = live(key, plan) {
       plan.remove(sequence, item, remembering: false)
     } else if plan.value(forKey: layout.itemKey(key)) != nil {

@@ -56,6 +56,11 @@ struct QueuePlan: Sendable {
     commit.setValue(value, forKey: key)
   }
 
+  /// Reports a key that a caller writes, also if its value stays as it is.
+  mutating func report(_ key: StoreKey) {
+    commit.report(key)
+  }
+
   // MARK: Items
 
   /// Changes the state of an item and all indexes of it.
