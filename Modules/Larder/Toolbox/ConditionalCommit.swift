@@ -143,7 +143,7 @@ public struct ConditionalCommit<Refusal: Sendable>: Sendable {
   /// its caller writes, because caches above it count on a report.
   ///
   /// ```swift
-  /// commit.setValue(value, forKey: key)
+  /// commit.setValue([1], forKey: key)
   /// commit.report(key)
   /// ```
   ///
