@@ -153,7 +153,8 @@ import Testing
     let seed = SeededGenerator.seedOfProcess
     var generator = SeededGenerator(seed: seed, purpose: "two worker processes")
     var takeovers = 0
-    for number in 0..<min(ConformanceSuite.roundsOfProcess, 200) {
+    let rounds = min(ConformanceSuite.roundsOfProcess, 200)
+    for number in 0..<rounds {
       let comment: Comment = "seed \(seed), round \(number)"
       let folder = try TemporaryFolder()
       let round = Round(folder: folder.path)
@@ -199,7 +200,8 @@ import Testing
       try await Self.check(round, queue, comment)
       try await queue.close()
     }
-    #expect(takeovers > 0, "no process has received an item of a frozen one; seed \(seed)")
+    // In a few rounds, each process may have been frozen without an item.
+    #expect(takeovers > 0 || rounds < 20, "no process has received an item of a frozen one; seed \(seed)")
   }
 
   /// Waits until a process runs, or until its successor does if it was killed.
