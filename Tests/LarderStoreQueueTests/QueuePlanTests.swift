@@ -21,7 +21,7 @@ import Testing
     }
 
     func plan(at now: Int64 = 1000, _ change: (inout QueuePlan) -> Void) -> QueuePlan {
-      var plan = QueuePlan(layout, rules, now: now)
+      var plan = QueuePlan(layout, rules, now: now, randomness: QueueRandomness())
       plan.read(values.mapValues { .some($0) })
       change(&plan)
       return plan
@@ -148,7 +148,7 @@ import Testing
     #expect(ItemRecord(damaged) == nil, "a priority of -128")
     let dead = DeadRecord(item: item, reason: .tooManyDeliveries, time: 1, expiry: 2, payload: [])
     for length in 0..<dead.bytes.count { #expect(DeadRecord(Array(dead.bytes.prefix(length))) == nil) }
-    let group = GroupRecord(leased: 5)
+    let group = GroupRecord(leased: 5, nonce: 7)
     #expect(GroupRecord(group.bytes) == group && GroupRecord([1]) == nil)
     let id = RememberedID(beginning: 4, expiry: 5, sequence: 6)
     #expect(RememberedID(id.bytes) == id && RememberedID([]) == nil)

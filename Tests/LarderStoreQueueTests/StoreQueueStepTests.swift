@@ -127,6 +127,67 @@ import Testing
     }
   }
 
+  /// A store that runs closures between the calls of its user, one after each page that it reads.
+  private struct InterruptedStore: PassingStore {
+    let base: MemoryStore<[UInt8]>
+    let steps = Steps()
+
+    final class Steps: Sendable {
+      private let rest = Locked<[@Sendable () async throws -> Void]>([])
+
+      func set(_ steps: [@Sendable () async throws -> Void]) { rest.withLock { $0 = steps } }
+
+      func runNext() async throws {
+        try await rest.withLock { $0.isEmpty ? nil : $0.removeFirst() }?()
+      }
+    }
+
+    func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {
+      let keys = try base.keys(in: range, limit: limit, order: order)
+      try await steps.runNext()
+      return keys
+    }
+
+    func entries(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreEntry<[UInt8]>] {
+      let entries = try base.entries(in: range, limit: limit, order: order)
+      try await steps.runNext()
+      return entries
+    }
+  }
+
+  /// Another consumer empties the group between two pages that a consumer reads, and it is filled then or between later ones.
+  @Test(arguments: 0..<6, 0..<3) func `a group that is emptied and filled holds nothing back`(
+    pages: Int, later: Int
+  ) async throws {
+    let bytes = MemoryStore<[UInt8]>()
+    let other = try await StoreQueue(bytes, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
+    let store = InterruptedStore(base: bytes)
+    let queue = try await StoreQueue(store, prefix: "q/", codec: .cbor(Int.self), environment: .manual(clock))
+    try await other.enqueue(1, group: "g")
+    var steps = (0..<pages + later + 1).map { _ in [@Sendable () async throws -> Void]() }
+    steps[pages].append {
+      if let delivery = try await other.receive(lease: .seconds(60)) { try await other.acknowledge(delivery.receipt) }
+    }
+    steps[pages + later].append { try await other.enqueue(2, group: "g") }
+    store.steps.set(steps.map { step in { for part in step { try await part() } } })
+    var values: [Int] = []
+    for _ in 0..<10 {
+      guard let delivery = try await queue.receive(lease: .seconds(60)) else { continue }
+      try await queue.acknowledge(delivery.receipt)
+      values.append(delivery.value)
+    }
+    #expect(values.last == 2)
+  }
+
+  @Test func `an item without a state holds back no group`() async throws {
+    let queue = try await open()
+    try await queue.enqueue((0..<3).map { QueueInput($0, group: "g") })
+    for state in try await base.keys(in: .prefix("q/s"), limit: 2, order: .ascending) {
+      try await base.removeValue(forKey: state)
+    }
+    #expect(try await queue.receive(max: 3, lease: .seconds(60)).map(\.value) == [2])
+  }
+
   /// A call that has leased items does not hold their leases while it looks for more behind many others.
   @Test func `a call that has items does not look on`() async throws {
     let queue = try await open(StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 1)))

@@ -41,7 +41,8 @@ struct EffectSchedules {
     try await runSchedules("two consumers") { context in
       let bytes = context.slowStore()
       let queue = try await StoreQueue(
-        bytes, prefix: "q/", codec: .cbor(Int.self), environment: .manual(context.clock))
+        bytes, prefix: "q/", codec: .cbor(Int.self),
+        environment: .manual(context.clock, randomness: context.generator("queue")))
       let consumed = await withTaskGroup(of: Result<[Int], any Error>.self) { group in
         group.addTask {
           do {
@@ -76,7 +77,8 @@ struct EffectSchedules {
     try await runSchedules("delayed items") { context in
       context.mayPassTime()
       let queue = try await StoreQueue(
-        context.slowStore().observable(), prefix: "q/", codec: .cbor(Int.self), environment: .manual(context.clock))
+        context.slowStore().observable(), prefix: "q/", codec: .cbor(Int.self),
+        environment: .manual(context.clock, randomness: context.generator("queue")))
       for number in 1...2 { try await queue.enqueue(number, after: .seconds(number)) }
       async let first = queue.withNext(lease: .seconds(60)) { $0.value }
       async let second = queue.withNext(lease: .seconds(60)) { $0.value }
@@ -95,7 +97,8 @@ struct EffectSchedules {
       let queue = try await QueueStore<Int>(
         path: "/queue", codec: .cbor(),
         configuration: QueueConfiguration(capacity: QueueCapacity(items: 2, policy: .wait)), durability: .buffered,
-        fileSystem: SimulatedFileSystem(seed: context.seed), environment: .manual(context.clock))
+        fileSystem: SimulatedFileSystem(seed: context.seed),
+        environment: .manual(context.clock, randomness: context.generator("queue")))
       try await queue.enqueue(1)
       let first = Task { try await queue.enqueue([QueueInput(2), QueueInput(3)]) }
       let second = Task { try await queue.enqueue(4) }

@@ -23,7 +23,9 @@ struct LeaseSchedules {
   private static func queue(
     _ context: ScheduledContext
   ) async throws -> StoreQueue<FaultyStore<MemoryStore<[UInt8]>>, Int> {
-    try await StoreQueue(context.slowStore(), prefix: "q/", codec: .cbor(), environment: .manual(context.clock))
+    try await StoreQueue(
+      context.slowStore(), prefix: "q/", codec: .cbor(),
+      environment: .manual(context.clock, randomness: context.generator("queue")))
   }
 
   @Test func `a closure whose lease is lost ends`() async throws {

@@ -27,16 +27,16 @@ struct QueueSchedules {
 
   static let storeQueues = [
     Subject(name: "a queue in a store", wakesConsumers: true, isOneObject: true) { context in
-      let queue = try await storeQueue(in: context.slowStore(), context)
+      let queue = try await storeQueue(in: context.slowStore(), 0, context)
       return (queue, queue)
     },
     Subject(name: "two queues in an observable store", wakesConsumers: true, isOneObject: false) { context in
       let bytes = context.slowStore().observable()
-      return (try await storeQueue(in: bytes, context), try await storeQueue(in: bytes, context))
+      return (try await storeQueue(in: bytes, 0, context), try await storeQueue(in: bytes, 1, context))
     },
     Subject(name: "two queues in a store", wakesConsumers: false, isOneObject: false) { context in
       let bytes = context.slowStore()
-      return (try await storeQueue(in: bytes, context), try await storeQueue(in: bytes, context))
+      return (try await storeQueue(in: bytes, 0, context), try await storeQueue(in: bytes, 1, context))
     },
   ]
 
@@ -47,7 +47,8 @@ struct QueueSchedules {
       Subject(name: "a queue in files", wakesConsumers: true, isOneObject: true) { context in
         let queue = try await QueueStore<Int>(
           path: "/queue", codec: .cbor(), configuration: QueueConfiguration(policy: QueuePolicy(maximumDeliveries: 3)),
-          fileSystem: SimulatedFileSystem(seed: context.seed), environment: .manual(context.clock))
+          fileSystem: SimulatedFileSystem(seed: context.seed),
+          environment: .manual(context.clock, randomness: context.generator("queue")))
         return (queue, queue)
       }
     ]
@@ -56,12 +57,12 @@ struct QueueSchedules {
   #endif
 
   private static func storeQueue<Base: DataStore<[UInt8]>>(
-    in bytes: Base, _ context: ScheduledContext
+    in bytes: Base, _ number: Int, _ context: ScheduledContext
   ) async throws -> StoreQueue<Base, Int> {
     try await StoreQueue(
       bytes, prefix: "q/", codec: .cbor(Int.self),
       configuration: StoreQueueConfiguration(policy: QueuePolicy(maximumDeliveries: 3)),
-      environment: .manual(context.clock))
+      environment: .manual(context.clock, randomness: context.generator("queue \(number)")))
   }
 
   /// The items by which a test ends its consumers.
@@ -207,6 +208,9 @@ struct QueueSchedules {
   }
 
   /// Of items that wait, a consumer gets the one with the highest priority, and of these the first.
+  ///
+  /// It passes over an item that another consumer of its object is about to lease, even if the item then goes to a consumer of
+  /// another object.
   @Test(arguments: storeQueues.indices) func `the highest priority is first`(_ index: Int) async throws {
     let subject = Self.storeQueues[index]
     try await runSchedules("priorities of \(subject.name)") { context in
@@ -214,7 +218,7 @@ struct QueueSchedules {
       var generator = context.generator()
       let priorities = (0..<6).map { _ in Int.random(in: -1...1, using: &generator) }
       for item in priorities.indices { try await queues.0.enqueue(item, priority: priorities[item]) }
-      let (time, found) = (Shared(0), Shared<[(item: Int, start: Int, end: Int)]>([]))
+      let (time, found) = (Shared(0), Shared<[(item: Int, start: Int, end: Int, task: Int)]>([]))
       @Sendable func tick() -> Int {
         time.change { time in
           time += 1
@@ -227,13 +231,17 @@ struct QueueSchedules {
           let start = tick()
           let delivery = try await queue.nextDelivery(lease: .seconds(60)).get()
           let end = tick()
-          found.change { $0.append((delivery.value, start, end)) }
+          found.change { $0.append((delivery.value, start, end, task)) }
         }
       }
       guard found.value.map(\.item).sorted() == Array(0..<6) else { throw Wrong("\(found.value)") }
       for first in found.value {
         for later in found.value where first.end < later.start {
           let order = [first, later].map { (-priorities[$0.item], $0.item) }
+          let mayHavePassedOver = found.value.contains { other in
+            (other.task == 0) == (first.task == 0) && other.start < first.end && other.end > later.start
+          }
+          if !subject.isOneObject, mayHavePassedOver { continue }
           guard order[0] < order[1] else { throw Wrong("\(first) was delivered before \(later) of \(priorities)") }
         }
       }

@@ -24,6 +24,9 @@ private let firstSeed =
 /// The text in the names of the trials that run, which `LARDER_TRIAL` sets; `nil` for all.
 private let trialFilter = ProcessInfo.processInfo.environment["LARDER_TRIAL"]
 
+/// The schedule to replay in place of many others, which `LARDER_SCHEDULE` sets; `nil` for none.
+private let replayedSchedule = ProcessInfo.processInfo.environment["LARDER_SCHEDULE"]
+
 /// Runs a closure with many schedules, and prints the time.
 ///
 /// - Parameters:
@@ -38,10 +41,11 @@ func runSchedules(
 ) async throws {
   if let trialFilter, !name.contains(trialFilter) { return }
   let trial = ScheduledTrial(name, switchesAtLocks: switchesAtLocks, body: body)
-  for text in regressions {
+  for text in replayedSchedule.map({ [$0] }) ?? regressions {
     guard let schedule = Schedule(text) else { throw Wrong("\(text) is no schedule") }
     try await trial.replay(schedule)
   }
+  if replayedSchedule != nil { return }
   let count = max(1, Int(Double(scheduleCount) * share))
   let start = ContinuousClock.now
   try await trial.run(schedules: count, seed: firstSeed)

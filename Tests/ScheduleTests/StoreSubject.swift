@@ -88,7 +88,8 @@ struct StoreSubject: Sendable {
     },
     StoreSubject("a queue in a store as a store") { bases in
       try await StoreQueue(
-        bases.store(of: [UInt8].self), prefix: "q/", codec: .cbor(Int.self), environment: .manual(bases.clock))
+        bases.store(of: [UInt8].self), prefix: "q/", codec: .cbor(Int.self),
+        environment: .manual(bases.clock, randomness: bases.context.generator("queue")))
     },
     StoreSubject("the stack of the README") { bases in
       bases.store(of: Expiring<Int>.self).batched().cached(clock: bases.clock)

@@ -18,7 +18,9 @@ public struct QueueEnvironment: Sendable {
   /// of the server if the queue has one.
   public var now: (@Sendable () -> Date)?
 
-  /// The generator of the random part of the delays in ``RetryPolicy``.
+  /// The generator of the random part of the delays in ``RetryPolicy``, and of a `StoreQueue`'s numbers for items and leases.
+  ///
+  /// Each object of a queue needs a generator with other numbers: from equal ones, two would give their items the same keys.
   public var randomness: any RandomNumberGenerator & Sendable
 
   /// Creates an environment.
@@ -26,7 +28,7 @@ public struct QueueEnvironment: Sendable {
   /// - Parameters:
   ///   - clock: The monotonic clock by which consumers wait. Defaults to a `ContinuousClock`.
   ///   - now: A closure that returns the wall-clock time. Defaults to `nil`, for the time of the system or the server.
-  ///   - randomness: The generator of the random part of the delays. Defaults to the system's.
+  ///   - randomness: The generator of random numbers, which differ for each object. Defaults to the system's.
   public init(
     clock: any Clock<Duration> = ContinuousClock(), now: (@Sendable () -> Date)? = nil,
     randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()

@@ -14,7 +14,7 @@ extension StoreQueue {
     return Dictionary(zip(keys, values), uniquingKeysWith: { first, _ in first })
   }
 
-  func newPlan() -> QueuePlan { QueuePlan(layout, rules, now: microseconds) }
+  func newPlan() -> QueuePlan { QueuePlan(layout, rules, now: microseconds, randomness: randomness) }
 
   /// Adds to a plan what its changes mean for the other items of their groups.
   func finishGroups(
@@ -31,18 +31,32 @@ extension StoreQueue {
   /// A base has no snapshot of its keys and its values together. The record is read first, because each change of the
   /// group replaces it, so the plan is stale if the items that are found afterward are not those of this record.
   ///
+  /// Without a record, this proves nothing: a group that is emptied loses its record, and items that are enqueued need none. So a first
+  /// item without a state was removed after the keys were read, and they are read again. If it is still there, its state is lost, and
+  /// it is passed over.
+  ///
   /// - Returns: The sequence number of the item, or `nil` if the group has no other item.
   func readFirst(
     of group: StoreKey, except removed: Set<UInt128> = [], _ plan: inout QueuePlan, _ operation: StoreOperation,
     in transaction: StoreTransaction<Base>? = nil
   ) async throws -> UInt128? {
     plan.read(try await read([layout.groupKey(group)], operation, in: transaction))
-    let members = try await callingBase(operation) {
-      try await base.keys(in: layout.members(group), limit: removed.count + 1, order: .ascending)
+    var (passed, withoutState) = (removed, UInt128?.none)
+    while true {
+      let members = try await callingBase(operation) { [limit = passed.count + 1] in
+        try await base.keys(in: layout.members(group), limit: limit, order: .ascending)
+      }
+      guard let first = members.lazy.compactMap({ self.layout.sequence(of: $0) }).first(where: { !passed.contains($0) })
+      else { return nil }
+      let stateKey = layout.stateKey(first)
+      let state = try await read([stateKey], operation, in: transaction)
+      guard state[stateKey] ?? nil == nil else {
+        plan.read(state)
+        return first
+      }
+      if withoutState == first { passed.insert(first) }
+      withoutState = first
     }
-    let first = members.lazy.compactMap { self.layout.sequence(of: $0) }.first { !removed.contains($0) }
-    if let first { plan.read(try await read([layout.stateKey(first)], operation, in: transaction)) }
-    return first
   }
 
   /// Performs plans in one update of the base, each only if it is still current.

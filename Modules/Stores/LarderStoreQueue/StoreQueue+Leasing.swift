@@ -26,10 +26,15 @@ extension StoreQueue {
 
   /// The part of a group that a call has read.
   struct GroupHead: Sendable {
-    /// The item that can be leased, or `nil` while another one is.
-    let leasable: UInt128?
+    /// The first item, or `nil` if the group had none.
+    ///
+    /// Other items are behind it as long as the plan is current. A plan without a first item proves nothing, because items that
+    /// are enqueued change no record of their group.
+    let first: UInt128?
     /// A plan that depends on what was read, with the state of the first item.
     let plan: QueuePlan
+    /// The item that can be leased, or `nil` while another one is.
+    let leasable: UInt128?
   }
 
   /// The plans of a call for the items at the head of the queue.
@@ -70,7 +75,7 @@ extension StoreQueue {
   func lease(
     _ wanted: Int, _ length: Int64, mayBeSuspect: Bool, skipping skipped: Set<UInt128>
   ) async throws -> [LeasedItem] {
-    let epoch = UInt64.random(in: .min ... .max)
+    let epoch = randomness.next()
     for _ in 0..<Self.maximumLooks {
       var (found, leased) = (Head(), [LeasedItem]())
       defer {
@@ -171,7 +176,7 @@ extension StoreQueue {
       if head.leasable == nil { found.blockedGroups.insert(group.bytes) }
     }
     guard head.leasable == item.sequence else {
-      if found.behind.count < Self.parkingLimit { found.behind.append(item) }
+      if head.first != nil, found.behind.count < Self.parkingLimit { found.behind.append(item) }
       return nil
     }
     return head.plan
@@ -181,7 +186,7 @@ extension StoreQueue {
   func head(of group: StoreKey, _ operation: StoreOperation) async throws -> GroupHead {
     var plan = newPlan()
     let first = try await readFirst(of: group, &plan, operation)
-    return GroupHead(leasable: plan.leasedItem(of: group) == nil ? first : nil, plan: plan)
+    return GroupHead(first: first, plan: plan, leasable: plan.leasedItem(of: group) == nil ? first : nil)
   }
 
   private func bury(_ item: ReadyItem, _ record: ItemRecord, _ plan: QueuePlan, _ found: inout Head) async throws {

@@ -42,7 +42,7 @@ extension StoreQueue {
       for timer in found {
         if let group = timer.group, case .item(let sequence, isLeased: false) = timer.subject {
           if groups[group] == nil { groups[group] = try await head(of: group, operation) }
-          if groups[group]?.leasable != sequence {
+          if let head = groups[group], head.first != nil, head.leasable != sequence {
             if behind.count < limit { behind.append(timer) }
             continue
           }

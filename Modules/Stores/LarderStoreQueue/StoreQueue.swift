@@ -69,7 +69,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   let operations = RunningOperations()
   let waits = ConsumerWaits()
   private let now: @Sendable () -> Date
-  private let generator = Locked(SequenceGenerator())
+  let randomness: QueueRandomness
+  private let generator: Locked<SequenceGenerator>
 
   /// The latest time that a call of this object has read, in microseconds since 1970.
   let latestTime = Locked<Int64>(.min)
@@ -95,8 +96,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   ///   - codec: The codec of the items.
   ///   - configuration: The rules of the queue.
   ///   - environment: The clock that measures the time that a consumer waits, the wall-clock time by which leases and
-  ///     delays end, and the random numbers of `QueuePolicy.retryPolicy`. Defaults to those of the
-  ///     system.
+  ///     delays end, and the random numbers of items, leases and `QueuePolicy.retryPolicy`. Each object needs other random
+  ///     numbers. Defaults to those of the system.
   /// - Throws: `StoreError` with `invalidArgument` if the prefix is empty or too long, or an option is out of range;
   ///   `unsupported` if the entries of the base expire; `versionMismatch` if a newer version or another codec wrote the queue;
   ///   the errors of the base.
@@ -122,6 +123,8 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     coder = ValueCoder(codec: codec, store: information.name, maximumSize: information.maximumValueSize ?? .max)
     retrying = RetryDelays(
       policy: configuration.policy.retryPolicy, clock: environment.clock, generator: environment.randomness)
+    randomness = QueueRandomness(environment.randomness)
+    generator = Locked(SequenceGenerator(origin: randomness.next()))
     items = TypedView(base, prefix: layout.itemPrefix, codec: .raw)
     let waits = waits
     let ranges = layout.deliveries

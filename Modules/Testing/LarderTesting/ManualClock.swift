@@ -125,9 +125,14 @@ extension QueueEnvironment {
   ///   MemoryStore(), prefix: "queue/", codec: .json(), environment: .manual(clock))
   /// ```
   ///
-  /// - Parameter clock: The clock. It also gives the date.
-  public static func manual(_ clock: ManualClock) -> QueueEnvironment {
-    QueueEnvironment(clock: clock, now: { clock.date })
+  /// - Parameters:
+  ///   - clock: The clock. It also gives the date.
+  ///   - randomness: The generator of random numbers, which differ for each object. Defaults to the system's. In a
+  ///     ``ScheduledTrial``, pass ``ScheduledContext/generator(_:)``, so that its schedules can be repeated.
+  public static func manual(
+    _ clock: ManualClock, randomness: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
+  ) -> QueueEnvironment {
+    QueueEnvironment(clock: clock, now: { clock.date }, randomness: randomness)
   }
 }
 

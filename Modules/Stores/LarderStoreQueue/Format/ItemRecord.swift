@@ -154,9 +154,9 @@ struct GroupRecord: Sendable, Equatable {
     nonce = UInt64(bigEndianBytes: bytes[16..<24])
   }
 
-  init(leased: UInt128?) {
+  init(leased: UInt128?, nonce: UInt64) {
     self.leased = leased
-    nonce = .random(in: .min ... .max)
+    self.nonce = nonce
   }
 
   var bytes: [UInt8] { (leased ?? 0).bigEndianBytes + nonce.bigEndianBytes }

@@ -26,11 +26,13 @@ struct QueuePlan: Sendable {
   let rules: QueueRules
   /// The time of the plan, in microseconds since 1970.
   let now: Int64
+  private let randomness: QueueRandomness
 
-  init(_ layout: QueueLayout, _ rules: QueueRules, now: Int64) {
+  init(_ layout: QueueLayout, _ rules: QueueRules, now: Int64, randomness: QueueRandomness) {
     self.layout = layout
     self.rules = rules
     self.now = now
+    self.randomness = randomness
   }
 
   /// The new values.
@@ -159,7 +161,7 @@ struct QueuePlan: Sendable {
     leased.deadline = now.addingSaturating(length)
     leased.epoch = epoch
     change(sequence, from: item, to: leased)
-    if let group = item.group { set(GroupRecord(leased: sequence).bytes, forKey: layout.groupKey(group)) }
+    if let group = item.group { setRecord(of: group, leased: sequence) }
     return DeliveryReceipt(sequence: sequence, attempt: leased.attempts, epoch: epoch)
   }
 
@@ -172,9 +174,7 @@ struct QueuePlan: Sendable {
     parked.wait(0, from: now)
     parked.phase = .parked
     change(sequence, from: item, to: parked)
-    if let group = item.group {
-      set(GroupRecord(leased: leasedItem(of: group)).bytes, forKey: layout.groupKey(group))
-    }
+    if let group = item.group { setRecord(of: group, leased: leasedItem(of: group)) }
   }
 
   /// Ends the changes of a group: its first item becomes ready if no item is leased.
@@ -191,12 +191,16 @@ struct QueuePlan: Sendable {
       set(nil, forKey: key)
       return
     }
-    set(GroupRecord(leased: leased).bytes, forKey: key)
+    setRecord(of: group, leased: leased)
     guard leased == nil, let item = item(first), [.parked, .ready].contains(item.phase) else { return }
     var ready = item
     ready.phase = .ready
     // Also if it is ready, so that a consumer that has passed it over is woken.
     change(first, from: item, to: ready)
+  }
+
+  private mutating func setRecord(of group: StoreKey, leased: UInt128?) {
+    set(GroupRecord(leased: leased, nonce: randomness.next()).bytes, forKey: layout.groupKey(group))
   }
 
   /// Returns the leased item of a group, whose record must have been read.

@@ -73,6 +73,17 @@ extension ItemRecord {
   }
 }
 
+/// The random numbers of one object: they tell its items, its leases and its changes of groups from those of others.
+final class QueueRandomness: Sendable {
+  private let generator: Locked<any RandomNumberGenerator & Sendable>
+
+  init(_ generator: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()) {
+    self.generator = Locked(generator)
+  }
+
+  func next() -> UInt64 { generator.withLock { $0.next() } }
+}
+
 /// A generator of sequence numbers that sort by the time of arrival.
 ///
 /// The upper half of a number is the time in microseconds since 1970. It increases with each number. The lower half is
@@ -81,7 +92,7 @@ struct SequenceGenerator: Sendable {
   private var last: UInt64 = 0
   private let origin: UInt64
 
-  init(origin: UInt64 = .random(in: .min ... .max)) {
+  init(origin: UInt64) {
     self.origin = origin
   }
 
