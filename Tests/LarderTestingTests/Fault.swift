@@ -88,6 +88,7 @@ enum Fault: String, CaseIterable, Sendable {
   case reportsNoUpdates
   case reportsUnassigned
   case hidesEqualAssignments
+  case hidesEqualBatches
 
   /// The identity of a case that must find the fault.
   var detector: String {
@@ -176,7 +177,7 @@ enum Fault: String, CaseIterable, Sendable {
     case .reportsNoRangeRemovals: "260"
     case .reportsNoUpdates: "262"
     case .reportsUnassigned: "260a"
-    case .hidesEqualAssignments: "260b"
+    case .hidesEqualAssignments, .hidesEqualBatches: "260b"
     }
   }
 }

@@ -132,10 +132,19 @@ final class MutantStore<Base: DataStore>: DataStore where Base.Value == SampleVa
   }
 
   func apply(_ changes: ChangeBatch<Value>) async throws {
-    let reported = changes.changes.compactMap { change -> StoreChange? in
+    var equal: Set<StoreKey> = []
+    if fault == .hidesEqualBatches {
+      for change in changes.changes {
+        switch change {
+        case .set(let key, let value): if try await base.value(forKey: key) == value { equal.insert(key) }
+        case .remove(let key): if try await base.value(forKey: key) == nil { equal.insert(key) }
+        case .removeAll: break
+        }
+      }
+    }
+    let reported = changes.changes.compactMap { [equal] change -> StoreChange? in
       switch change {
-      case .set(let key, _): .key(key)
-      case .remove(let key): .key(key)
+      case .set(let key, _), .remove(let key): equal.contains(key) ? nil : .key(key)
       case .removeAll(let range): fault == .reportsNoRangeRemovals ? nil : .range(range)
       }
     }

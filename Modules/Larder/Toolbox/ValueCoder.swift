@@ -161,19 +161,23 @@ public struct ValueCoder<Value: Sendable>: Sendable {
   ///   - stored: The stored bytes for each key, or `nil` if the key is missing.
   ///   - operation: The operation, for errors.
   ///   - body: The body of the update.
-  /// - Returns: The decision, and the new bytes for each key that changes, or `nil` to remove it. There are none if the body
-  ///   decides to discard, or assigns nothing but what is stored.
+  /// - Returns: The decision; the keys that the body assigned, which an ``ObservableStore`` reports, also those with equal values; and
+  ///   the new bytes for each key that changes, or `nil` to remove it. There are none if the body decides to discard.
   /// - Throws: ``StoreError``: `corrupted`; `undecodable`; `encodingFailed`; `valueTooLarge`.
   public func update<Result>(
     _ keys: [StoreKey], stored: [ArraySlice<UInt8>?], during operation: StoreOperation = .update,
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
-  ) throws -> (decision: UpdateDecision<Result>, changes: [(key: StoreKey, bytes: ArraySlice<UInt8>?)]) {
+  ) throws -> (
+    decision: UpdateDecision<Result>, assigned: [StoreKey], changes: [(key: StoreKey, bytes: ArraySlice<UInt8>?)]
+  ) {
     var slots = UpdateSlots(
       stored: try zip(keys, stored).map { key, bytes in
         try bytes?.withUnsafeBytes { try value(of: $0, forKey: key, during: operation) }
       })
     let decision = body(&slots)
-    return (decision, decision.isCommit ? try changes(in: slots, of: keys, stored: stored, during: operation) : [])
+    guard decision.isCommit else { return (decision, [], []) }
+    let assigned = slots.assignedIndices.map { keys[$0] }
+    return (decision, assigned, try changes(in: slots, of: keys, stored: stored, during: operation))
   }
 
   /// Returns the changes that the body of an update has made, for a store that decodes the slots by itself.

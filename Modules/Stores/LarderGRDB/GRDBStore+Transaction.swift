@@ -48,12 +48,7 @@ extension GRDBStore {
   ) throws -> UpdateDecision<Result> {
     let table = rawTable(in: db)
     let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-    var assigned: [StoreKey] = []
-    let (decision, changes) = try coder.update(keys, stored: stored) { slots in
-      let decision = body(&slots)
-      if decision.isCommit { assigned = slots.assignedIndices.map { keys[$0] } }
-      return decision
-    }
+    let (decision, assigned, changes) = try coder.update(keys, stored: stored, deciding: body)
     guard !assigned.isEmpty else { return decision }
     try change(BoundedChanges(assigned.map { .key($0) }), in: db) { table in
       try changes.reduce(0) { try $0 + table.set($1.bytes, forKey: $1.key) }

@@ -233,12 +233,7 @@ public final class SQLiteStore<Value: Sendable>: DataStore {
       ) { [self] transaction in
         let table = try writableTable(in: &transaction, during: .update)
         let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
-        var assigned: [StoreKey] = []
-        let (decision, changes) = try coder.update(keys, stored: stored) { slots in
-          let decision = body(&slots)
-          if decision.isCommit { assigned = slots.assignedIndices.map { keys[$0] } }
-          return decision
-        }
+        let (decision, assigned, changes) = try coder.update(keys, stored: stored, deciding: body)
         for (key, bytes) in changes {
           if let bytes {
             try bytes.withUnsafeBytes { try table.setValue($0, forKey: key) }

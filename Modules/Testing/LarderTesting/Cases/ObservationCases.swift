@@ -80,17 +80,27 @@ extension CaseList {
       try await observed.settle()
       try expect("the reported changes", reports.take(), equals: [])
     }
-    add("260b", "an update reports a key that it assigns an equal value", keys: ["a"]) { observed, _ in
+    add("260b", "a write reports a key to which it gives an equal value", keys: ["a"]) { observed, _ in
       let reports = Reports(of: .all, in: observed.observation)
-      try await observed.store.update(["a", "b"]) { slots in
-        slots[0] = slots[0]
-        slots[1] = nil
-      }
-      try await observed.settle()
-      let changes = reports.take()
-      for key: StoreKey in ["a", "b"] {
-        try expect(
-          "whether the reported changes cover \(key)", changes.contains { $0.range.contains(key) }, equals: true)
+      let value = try await observed.store.value(forKey: "a") ?? nil
+      let writes: [StoreCall<Store>] = [
+        StoreCall("update", .update) { store in
+          try await store.update(["a", "b"]) { slots in
+            slots[0] = slots[0]
+            slots[1] = nil
+          }
+        },
+        StoreCall("apply", .apply) { try await $0.apply([.set("a", value), .remove("b")]) },
+      ]
+      for call in writes {
+        try await call.run(observed.store)
+        try await observed.settle()
+        let changes = reports.take()
+        for key: StoreKey in ["a", "b"] {
+          try expect(
+            "whether the changes reported by \(call.name) cover \(key)",
+            changes.contains { $0.range.contains(key) }, equals: true)
+        }
       }
     }
     add("261", "a write is not reported before its commit", keys: ["a"]) { observed, _ in

@@ -109,7 +109,7 @@ public actor WholeFileStore<Value: Sendable>: DataStore {
     try information.check(updateOf: keys)
     try checkOpen(for: .update)
     try Task.checkCancellation()
-    let (decision, changes) = try coder.update(keys, stored: keys.map { stored[$0]?[...] }, deciding: body)
+    let (decision, _, changes) = try coder.update(keys, stored: keys.map { stored[$0]?[...] }, deciding: body)
     var (changed, displaced) = (stored, [[UInt8]]())
     for (key, bytes) in changes {
       changed.apply(bytes.map { .set(key, Array($0)) } ?? .remove(key), displacing: &displaced)
