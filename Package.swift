@@ -496,9 +496,9 @@ let package = Package(
     .testTarget(
       name: "FormatTests",
       dependencies: [
-        "LarderBounded", "LarderCBOR", "LarderCompressedFile", "LarderCompression", "LarderCrypto", "LarderExpiry",
-        "LarderGRDB", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderLMDB", "LarderQueue", "LarderSQLite",
-        "LarderStoreQueue", "LarderTesting", "TestSupport",
+        "LarderBounded", "LarderCBOR", "LarderCompressedFile", "LarderCompression", "LarderCoordination",
+        "LarderCrypto", "LarderExpiry", "LarderGRDB", "LarderHTTPCache", "LarderIndexes", "LarderJSON", "LarderLMDB",
+        "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderTesting", "TestSupport",
         .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ],

@@ -2,6 +2,7 @@ import Foundation
 import Larder
 import LarderBounded
 import LarderCBOR
+import LarderCoordination
 import LarderExpiry
 import LarderIndexes
 import LarderJSON
@@ -22,7 +23,7 @@ import LarderHTTPCache
 extension Golden {
   /// The formats of values, and of the modules that keep records in a store of bytes, here in a readable `JSONFileStore`.
   static var layers: [Golden] {
-    var goldens = [versioned, expiring, checksummed, indexed, bounded, storeQueue]
+    var goldens = [versioned, expiring, checksummed, indexed, bounded, storeQueue, coordination]
     #if Compression
     goldens.append(compressedValues)
     #endif
@@ -210,6 +211,33 @@ extension Golden {
       if counts.delayed == 1 { texts["delayed"] = "Ada 1, delayed" }
       if counts.leased == 1 { texts["leased"] = "Bob ☃ -2, leased" }
       return texts
+    }
+  }
+
+  /// A released lock, a request with its outcome, and a limit of which three starts of five are taken.
+  private static var coordination: Golden {
+    let limit = RateLimit(1, per: .seconds(60), burst: 5)
+    let time = SharedClock(spansHosts: true) {
+      ClockReading(origin: 0, nanoseconds: Int64(date.timeIntervalSince1970) * 1_000_000_000)
+    }
+    @Sendable func requests(_ base: Base) throws -> IdempotencyKeys<User> {
+      try IdempotencyKeys(base, prefix: "request/", codec: JSONCodec(), now: { date })
+    }
+    let fingerprint = Array("POST /users".utf8)
+    let content = ["lock/report": "term 2", "request/17": User.ada.text, "rate/client": "2 left"]
+    return layer("coordination.json", content: content) { base in
+      let locks = try StoreLock(base, prefix: "lock/")
+      for _ in 0..<2 { try await locks.withLock("report") { _ in } }
+      _ = try await requests(base).perform("17", fingerprint: fingerprint) { .ada }
+      _ = try await RateLimiter(base, prefix: "rate/", limit: limit, time: time).take(3, forKey: "client")
+    } read: { base in
+      let number = try await StoreLock(base, prefix: "lock/").withLock("report") { $0.number }
+      let outcome = try await requests(base).perform("17", fingerprint: fingerprint) { .bob }
+      let decision = try await RateLimiter(base, prefix: "rate/", limit: limit, time: time).take(forKey: "client")
+      return [
+        "lock/report": "term \(number - 1)", "request/17": outcome.text,
+        "rate/client": "\(decision.remaining + decision.starts) left",
+      ]
     }
   }
 

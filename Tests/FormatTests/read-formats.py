@@ -434,6 +434,30 @@ def store_queue(path):
     return found
 
 
+def coordination(path):
+    entries, found = records(path), {}
+    for key, value in entries.items():
+        record = Reader(value)
+        version = record.number(1)
+        assert crc32c(value[:-4]) == int.from_bytes(value[-4:], "big")
+        if key.startswith(b"lock/t"):
+            assert version == 1 and len(value) == 30
+            number, _, lease, is_held = (record.number(size) for size in (8, 8, 8, 1))
+            assert lease == 10_000_000_000 and not is_held
+            found["lock/" + key[6:].decode()] = f"term {number}"
+        elif key.startswith(b"request/o"):
+            assert version == 1 and record.take(32) == hashlib.sha256(b"POST /users").digest()
+            end, has_outcome = record.number(8), record.number(1)
+            assert end == (1_800_000_000 + 86_400) * 1_000_000 and has_outcome
+            found["request/" + key[9:].decode()] = text(json.loads(record.take(len(value) - 46)))
+        else:
+            assert key.startswith(b"rate/") and version == 2 and record.number(16) == 0
+            full, recent = record.number(8, signed=True), record.number(8)
+            spacing, now = 60_000_000_000, 1_800_000_000_000_000_000
+            found[key.decode()] = f"{5 - recent - math.ceil(max(0, full - now) / spacing)} left"
+    return found
+
+
 def http_cache(path):
     entries, found = records(path), {}
     totals = Reader(entries[b"http/t"])
@@ -484,6 +508,7 @@ readers = {
     "indexed.json": indexed,
     "bounded.json": bounded,
     "store-queue.json": store_queue,
+    "coordination.json": coordination,
     "http.json": http_cache,
 }
 
