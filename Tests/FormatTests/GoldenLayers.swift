@@ -25,7 +25,7 @@ extension Golden {
   static var layers: [Golden] {
     var goldens = [versioned, expiring, checksummed, indexed, bounded, storeQueue, coordination]
     #if Compression
-    goldens.append(compressedValues)
+    goldens += [compressedValues, dictionaries]
     #endif
     #if Crypto
     goldens.append(encrypted)
@@ -99,6 +99,32 @@ extension Golden {
       try await base.typed(User.self, codec: codec).setValue(.bob, forKey: "2")
     } read: {
       try await $0.typed(User.self, codec: codec).texts(\.text)
+    }
+  }
+  #endif
+
+  #if Compression
+  /// A store with one value for each of two dictionaries, and their file beside it.
+  private static var dictionaries: Golden {
+    let long = User(name: "Ada " + String(repeating: "Lovelace", count: 8), visits: 1)
+    return Golden(name: "dictionaries", content: ["1": long.text, "2": long.text]) { path in
+      try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+      let file = CompressionDictionaries.path(besideStoreAt: path + "/users.json")
+      let base = try await Base(path: path + "/users.json", codec: .raw)
+      for (key, text) in [("1", #"{"name":"Ada LovelaceLovelace"#), ("2", #"Lovelace","visits":1}"#)] {
+        let dictionaries = try await CompressionDictionaries.add(CompressionDictionary(Array(text.utf8)), toFile: file)
+        let codec = JSONCodec<User>().compressed(dictionaries: dictionaries)
+        try await base.typed(User.self, codec: codec).setValue(long, forKey: StoreKey(key))
+      }
+      try await base.compact()
+      try await base.close()
+    } read: { path in
+      let file = CompressionDictionaries.path(besideStoreAt: path + "/users.json")
+      let codec = JSONCodec<User>().compressed(dictionaries: try await CompressionDictionaries.read(fromFile: file))
+      let base = try await Base(path: path + "/users.json", codec: .raw, createsIfMissing: false)
+      let texts = try await base.typed(User.self, codec: codec).texts(\.text)
+      try await base.close()
+      return texts
     }
   }
   #endif

@@ -355,15 +355,30 @@ def checksummed(key, value):
     return json.loads(content) if key.startswith(b"json/") else cbor(content)
 
 
-def compressed_value(stored):
+def compressed_value(stored, dictionaries={}):
     # As in the article.
     mark, rest, dictionary = stored[0], stored[1:], b""
     if mark == 0: return rest
-    assert mark == 1
+    assert mark in (1, 2)
+    if mark == 2:
+        dictionary, rest = dictionaries[int.from_bytes(rest[:2], "little")], rest[2:]
     while rest[0] & 0x80: rest = rest[1:]
     content = zlib.decompressobj(-15, zdict=dictionary).decompress(rest[5:])
     assert zlib.crc32(content, zlib.crc32(dictionary)) == int.from_bytes(rest[1:5], "little")
     return content
+
+
+def with_dictionaries(folder):
+    file, dictionaries = json.load(open(folder + "/users.json.dictionaries")), {}
+    assert file["larder-dictionaries"] == 1
+    for entry in file["dictionaries"]:
+        dictionary = base64.b64decode(entry["base64"])
+        checksum = zlib.crc32(dictionary)
+        assert f"{checksum:08x}" == entry["crc32"]
+        dictionaries[checksum & 0xFFFF] = dictionary
+    values = records(folder + "/users.json").items()
+    assert {value[:3] for _, value in values} == {b"\2" + number.to_bytes(2, "little") for number in dictionaries}
+    return {key.decode(): text(json.loads(compressed_value(value, dictionaries))) for key, value in values}
 
 
 def expiring(key, value):
@@ -504,6 +519,7 @@ readers = {
     "versioned.json": lambda path: {k.decode(): text(versioned(k, v)) for k, v in records(path).items()},
     "checksummed.json": lambda path: {k.decode(): text(checksummed(k, v)) for k, v in records(path).items()},
     "compressed.json": lambda path: {k.decode(): text(json.loads(compressed_value(v))) for k, v in records(path).items()},
+    "dictionaries": with_dictionaries,
     "expiring.json": lambda path: {k.decode(): expiring(k, v) for k, v in records(path).items()},
     "indexed.json": indexed,
     "bounded.json": bounded,

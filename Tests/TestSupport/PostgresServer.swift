@@ -95,6 +95,19 @@ package final class PostgresServer: Sendable {
     return try await PostgresServer.run { try CommandRun(command) }
   }
 
+  /// Runs `pg_dump` and returns the SQL of a schema, without the commands that only new versions of `psql` know.
+  package func dump(schema: String) async throws -> String {
+    let command = [
+      program("pg_dump"), "--schema", schema, "--no-owner", "--no-privileges", "--inserts", "-d", connectionString,
+    ]
+    return try await PostgresServer.run {
+      let run = try CommandRun(command)
+      guard run.status == 0 else { throw PostgresFailure("pg_dump fails with status \(run.status): \(run.errors)") }
+      return run.output.split(separator: "\n", omittingEmptySubsequences: false)
+        .filter { !$0.hasPrefix("\\") && !$0.hasPrefix("SET transaction_timeout") }.joined(separator: "\n")
+    }
+  }
+
   /// Creates an empty schema and returns its name, which needs no quotation marks.
   package func newSchema() async throws -> String {
     try await schemaExecutor.run {
