@@ -116,7 +116,10 @@ extension ConfigurationSource {
       // A provider throws if the value has another type.
       try? snapshot.value(forKey: AbsoluteConfigKey(key), type: type).value?.content
     }
-    func text() -> String? { if case .string(let text) = content(.string) { text } else { nil } }
+    func text() -> String? {
+      if let text = textsWithCommas[encodedName(of: key)] { return text }
+      return if case .string(let text) = content(.string) { text } else { nil }
+    }
     func number() -> Int? {
       // A provider of JSON returns 1 for `true`.
       guard !flagNames.contains(encodedName(of: key)), case .int(let number) = content(.int) else { return nil }
