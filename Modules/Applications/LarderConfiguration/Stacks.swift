@@ -63,10 +63,7 @@ public struct Stacks: Sendable {
   public func open<Value: Sendable>(
     _ name: String, of type: Value.Type = Value.self, codec: some Codec<Value>
   ) async throws -> AnyDataStore<Value> {
-    let plan = try plan(of: name)
-    var stack: any OpenableStore = RegisteredStore(registry: registry, url: plan.url, options: plan.options)
-    for layer in plan.layers { stack = LayeredStore(base: stack, layer: layer) }
-    return try await stack.open(codec: codec)
+    try await plan(of: name).store(in: registry).open(codec: codec)
   }
 
   /// Opens a stack that is a queue, such as one with an address `queue:jobs`, or with the layer `queue`.
@@ -184,26 +181,5 @@ public struct Stacks: Sendable {
 extension Stacks: CustomStringConvertible {
   /// The names of the sources, without their values, which can be confidential.
   public var description: String { "Stacks[\(sources.map(\.description).joined(separator: ", "))]" }
-}
-
-/// A store of a registry that is not open yet.
-private struct RegisteredStore: OpenableStore {
-  let registry: StoreRegistry
-  let url: StoreURL
-  let options: StoreOptions
-
-  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    try await registry.open(url, codec: codec, options: options)
-  }
-}
-
-/// A store with one more layer.
-private struct LayeredStore: OpenableStore {
-  let base: any OpenableStore
-  let layer: StackPlan.Layer
-
-  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    try await layer.provider.open(codec: codec, over: base, settings: layer.settings)
-  }
 }
 #endif
