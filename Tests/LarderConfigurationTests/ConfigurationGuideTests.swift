@@ -61,6 +61,23 @@ import Testing
     try await sessions.close()
   }
 
+  @Test func `the names of all stacks`() async throws {
+    let file = try ConfigurationSource.json(
+      Data(#"{"stores": {"sesions": {"url": "json:sessions.json"}, "mails": {"url": "memory:"}}}"#.utf8),
+      name: "app.json")
+
+    // snippet.open-a-stack-2
+    let stacks = Stacks(
+      sources: [file, .environment(["STORES_SESSIONS_URL": "memory:"])], stores: [MemoryStoreProvider()],
+      names: ["sessions", "mails"])
+    // snippet.end
+
+    let error = await expectStoreError(.invalidArgument) {
+      try await stacks.open("sessions", of: Session.self, codec: .cbor())
+    }
+    #expect(error?.message.hasPrefix("stores.sesions.url in app.json is of no stack of the program") == true)
+  }
+
   /// The stacks of the guide, over files.
   @Test func `failures are heard of`() async throws {
     let failures = Locked<[LostChanges]>([])

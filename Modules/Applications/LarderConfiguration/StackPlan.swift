@@ -123,6 +123,37 @@ struct StackPlan: Sendable {
     }
     return stack
   }
+
+  /// Checks that the sources have no other stacks than those of a program, and those that these use.
+  ///
+  /// - Parameters:
+  ///   - names: The names of the stacks of the program.
+  ///   - sources: The sources.
+  ///   - providers: The kinds of layers.
+  /// - Throws: `StoreError` with `invalidArgument`, which has the unknown name and the known ones.
+  static func checkNames(
+    _ names: [String], sources: [ConfigurationSource], layers providers: [any LayerProvider]
+  ) throws {
+    var known: Set<String> = []
+    var remaining = names
+    while let name = remaining.popLast() {
+      guard known.insert(name).inserted else { continue }
+      let reader = SettingsReader(section: "stores", name: name, sources: sources)
+      for provider in providers where provider.settings.contains(where: { $0.kind == .stack }) {
+        let settings = try reader.settings(provider.settings.filter { $0.kind == .stack }, of: provider.name)
+        remaining += settings.stackNames(provider).values
+      }
+    }
+    for source in sources {
+      let unknown = source.names(below: ["stores"])
+        .subtracting(known.flatMap { source.names(below: ["stores", $0]) })
+      guard let wrong = unknown.min() else { continue }
+      throw StoreError(
+        .invalidArgument, during: .open,
+        message: "\(wrong) in \(source.snapshot.providerName) is of no stack of the program, which has: "
+          + known.sorted().joined(separator: ", "))
+    }
+  }
 }
 
 extension LayerSettings {
@@ -140,7 +171,22 @@ private struct RegisteredStore: OpenableStore {
   let plan: StackPlan
 
   func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    try await registry.open(plan.url, codec: codec, options: plan.options)
+    do {
+      return try await registry.open(plan.url, codec: codec, options: plan.options)
+    } catch let error as StoreError where error.code == .notFound {
+      // The store does not know the keys.
+      let key: String
+      if plan.options.access != .readWrite {
+        key = "access"
+      } else if !plan.options.createsIfMissing {
+        key = "create"
+      } else {
+        throw error
+      }
+      throw StoreError(
+        .notFound, during: .open, store: plan.name,
+        message: "\(error.message); stores.\(plan.name).\(key) does not permit creating it", underlying: error)
+    }
   }
 }
 

@@ -33,6 +33,7 @@ public struct Stacks: Sendable {
   private let sources: [ConfigurationSource]
   private let stores: [any StoreProvider]
   private let layers: [any LayerProvider]
+  private let names: [String]?
   private let registry: StoreRegistry
 
   /// Creates stacks.
@@ -41,10 +42,17 @@ public struct Stacks: Sendable {
   ///   - sources: The sources of settings. For each key, the first source that has a value decides.
   ///   - stores: The kinds of store that the configuration can choose from.
   ///   - layers: The kinds of layers that it can choose from. Defaults to an empty list.
-  public init(sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = []) {
+  ///   - names: The names of all stacks that your program opens. If a source has a stack that is not among them, and that
+  ///     none of them uses, opening any stack throws an error that names it. Defaults to `nil`, so that sources can have
+  ///     any stacks.
+  public init(
+    sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = [],
+    names: [String]? = nil
+  ) {
     self.sources = sources
     self.stores = stores
     self.layers = layers
+    self.names = names
     registry = StoreRegistry(providers: stores)
   }
 
@@ -174,7 +182,15 @@ public struct Stacks: Sendable {
   public func layers(of name: String) throws -> [String] { try plan(of: name).layers.reversed().map(\.provider.name) }
 
   private func plan(of name: String) throws -> StackPlan {
-    try StackPlan(name, sources: sources, stores: stores, layers: layers)
+    if let names {
+      try StackPlan.checkNames(names, sources: sources, layers: layers)
+      guard names.contains(name) else {
+        throw StoreError(
+          .invalidArgument, during: .open, store: name,
+          message: "stores.\(name) is no stack of the program, which has: \(names.sorted().joined(separator: ", "))")
+      }
+    }
+    return try StackPlan(name, sources: sources, stores: stores, layers: layers)
   }
 }
 
