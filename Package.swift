@@ -431,9 +431,9 @@ let package = Package(
       name: "LarderConfigurationTests",
       dependencies: [
         "LarderConfiguration", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompression",
-        "LarderCrypto", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderObservation",
-        "LarderPostgres",
-        "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderTesting", "LarderWorker", "TestSupport",
+        "LarderCrypto", "LarderExpiry", "LarderJSON", "LarderLMDB", "LarderMetrics", "LarderMirror",
+        "LarderObservation", "LarderPostgres", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderTesting",
+        "LarderWorker", "TestSupport",
         .product(name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"])),
         .product(
           name: "ConfigurationTesting", package: "swift-configuration", condition: .when(traits: ["Configuration"])),

@@ -48,6 +48,8 @@ let package = Package(
         .product(name: "LarderCache", package: "Larder"),
         .product(name: "LarderConfiguration", package: "Larder"),
         .product(name: "LarderMetrics", package: "Larder"),
+        .product(name: "LarderMirror", package: "Larder"),
+        .product(name: "LarderObservation", package: "Larder"),
         .product(name: "LarderQueue", package: "Larder"),
         .product(name: "LarderStoreQueue", package: "Larder"),
         .product(name: "ArgumentParser", package: "swift-argument-parser"),

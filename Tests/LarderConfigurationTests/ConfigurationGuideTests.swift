@@ -8,6 +8,7 @@ import LarderCBOR
 import LarderConfiguration
 import LarderExpiry
 import LarderJSON
+import LarderMirror
 import LarderSQLite
 import LarderStoreQueue
 import LarderTesting
@@ -58,6 +59,62 @@ import Testing
     #expect(try await sessions.value(forKey: "7f3a")?.user == "Ada")
     #expect(sessions.expires)
     try await sessions.close()
+  }
+
+  @Test func `the names of all stacks`() async throws {
+    let file = try ConfigurationSource.json(
+      Data(#"{"stores": {"sesions": {"url": "json:sessions.json"}, "mails": {"url": "memory:"}}}"#.utf8),
+      name: "app.json")
+
+    // snippet.open-a-stack-2
+    let stacks = Stacks(
+      sources: [file, .environment(["STORES_SESSIONS_URL": "memory:"])], stores: [MemoryStoreProvider()],
+      names: ["sessions", "mails"])
+    // snippet.end
+
+    let error = await expectStoreError(.invalidArgument) {
+      try await stacks.open("sessions", of: Session.self, codec: .cbor())
+    }
+    #expect(error?.message.hasPrefix("stores.sesions.url in app.json is of no stack of the program") == true)
+  }
+
+  /// The stacks of the guide, over files.
+  @Test func `failures are heard of`() async throws {
+    let failures = Locked<[LostChanges]>([])
+    let mirrors = Locked<[String: any StoreMirror]>([:])
+    let logged = Locked<[String]>([])
+    @Sendable func log(_ text: String) { logged.withLock { $0.append(text) } }
+
+    // snippet.hear-of-failures
+    let writeBehind = WriteBehindLayerProvider { lost in
+      log("\(lost.stack) lost \(lost.changes.count) changes: \(lost.error)")
+      failures.withLock { $0.append(lost) }
+    }
+    let mirrored = MirroredLayerProvider { stack, error in
+      log("\(stack) must be repaired: \(error)")
+    } onOpen: { stack, mirror in
+      mirrors.withLock { $0[stack] = mirror }
+    }
+    // snippet.end
+
+    let document = """
+      {"stores": {"notes": {"url": "json:\(folder.path("notes.json"))", "mirrored": {"secondary": "newnotes"},
+      "writeBehind": true}, "newnotes": {"url": "sqlite:\(folder.path("notes.db"))"}}}
+      """
+    let stacks = Stacks(
+      sources: [try .json(Data(document.utf8), name: "app.json")],
+      stores: [JSONFileStoreProvider(), SQLiteStoreProvider()], layers: [mirrored, writeBehind])
+    let notes = try await stacks.open("notes", of: Double.self, codec: .json())
+    try await mirrors.withLock { $0["notes"] }?.repair()
+    try await notes.setValue(.infinity, forKey: "a")
+    await expectStoreError(.encodingFailed) { try await notes.flushing?.flush() }
+    #expect(logged.withLock { $0.first }?.hasPrefix("notes lost 1 changes: ") == true)
+    failures.withLock(\.self).last?.free()
+    try await notes.setValue(1, forKey: "a")
+    try await notes.close()
+    let moved = try await SQLiteStore<Double>(path: folder.path("notes.db"), codec: .json())
+    #expect(try moved.value(forKey: "a") == 1)
+    try await moved.close()
   }
 
   @Test func `a queue and its worker`() async throws {
@@ -191,7 +248,7 @@ import Testing
   struct CheckedLayerProvider: LayerProvider {
     var name: String { "checked" }
     var summary: String { "refuses values that are larger than a limit" }
-    var place: LayerPlace { LayerPlace(distance: 45) }
+    var place: LayerPlace { LayerPlace(distance: 65) }
     var settings: [LayerSetting] { [LayerSetting("limit", .bytes, "the largest value; required")] }
 
     func check(_ settings: LayerSettings) throws {

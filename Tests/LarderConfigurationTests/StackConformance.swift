@@ -11,12 +11,14 @@ import LarderExpiry
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
+import LarderMirror
+import LarderObservation
 import LarderSQLite
 import LarderTesting
 import TestSupport
 import Testing
 
-/// Ten configured stacks, each with the information and the capabilities of the one written in code.
+/// Configured stacks, each with the information and the capabilities of the one written in code.
 @Suite struct StackConformance {
   struct Stack: Sendable, CustomTestStringConvertible {
     typealias Value = SampleValue?
@@ -26,6 +28,10 @@ import Testing
     ///
     /// `FOLDER` stands for the folder of the test.
     let settings: String
+    /// The settings of the stack `o`, which the stack uses, in the same form.
+    ///
+    /// `ACCESS` stands for the access of the location.
+    var other: String?
     var lacking: StoreCapabilities = []
     var maximumKeyLength = StoreKey.maximumLength
     let open: @Sendable (ConformanceLocation, KeyRing) async throws -> any DataStore<Value>
@@ -35,8 +41,10 @@ import Testing
     /// Opens the stack from the settings.
     func configured(_ location: ConformanceLocation, _ ring: KeyRing) async throws -> AnyDataStore<Value> {
       let access = location.access == .readWrite ? "" : ", \"access\": \"readOnly\""
-      let text = settings.replacing("FOLDER", with: location.path("")).dropLast()
-      let source = try ConfigurationSource.json(Data("{\"stores\": {\"s\": \(text)\(access)}}}".utf8), name: "test")
+      let other = other.map { ", \"o\": \($0.replacing("ACCESS", with: access))" } ?? ""
+      let text = "{\"stores\": {\"s\": \(settings.dropLast())\(access)}\(other)}}"
+        .replacing("FOLDER", with: location.path(""))
+      let source = try ConfigurationSource.json(Data(text.utf8), name: "test")
       return try await Stacks.all(source, ring: ring).open("s", codec: .json(Value.self))
     }
   }
@@ -110,6 +118,38 @@ import Testing
         path: location.path("s"), codec: .json(Stack.Value.self).compressed(), access: location.access
       )
       .cached(CachedStoreConfiguration(entryLimit: 10, timeToLive: .afterWrite(.seconds(3600))))
+    },
+    Stack(
+      name: "JSON, mirrored in SQLite",
+      settings: #"{"url": "json:FOLDER/s", "mirrored": {"secondary": "o"}, "compressed": true, "batched": true}"#,
+      other: #"{"url": "sqlite:FOLDER/o", "encrypted": {"ring": "main", "purpose": "p"}ACCESS}"#, lacking: .observation
+    ) { location, ring in
+      try await MirroredStore(
+        primary: JSONFileStore(
+          path: location.path("s"), codec: .json(Stack.Value.self).compressed(), access: location.access),
+        secondary: SQLiteStore(
+          path: location.path("o"), codec: .json(Stack.Value.self).encrypted(with: ring, purpose: "p"),
+          access: location.access)
+      ).batched()
+    },
+    Stack(
+      name: "JSON, with copies in LMDB",
+      settings: #"{"url": "json:FOLDER/s", "tiered": {"cache": "o", "missing": "1m"}}"#,
+      other: #"{"url": "lmdb:FOLDER/o", "durability": "buffered", "bounded": {"bytes": "100MB"}}"#,
+      lacking: .observation
+    ) { location, _ in
+      var configuration = TieredStoreConfiguration(negativeTimeToLive: .seconds(60))
+      configuration.keyPrefix = "s/"
+      return try await JSONFileStore<Stack.Value>(path: location.path("s"), codec: .json(), access: location.access)
+        .cached(
+          in: try await LMDBStore(path: location.path("o"), codec: .raw, durability: .buffered)
+            .bounded(bytes: 100_000_000), codec: .json(), configuration: configuration)
+    },
+    Stack(
+      name: "JSON, observable", settings: #"{"url": "json:FOLDER/s", "cached": {"entries": 100}, "observable": true}"#
+    ) { location, _ in
+      try await JSONFileStore<Stack.Value>(path: location.path("s"), codec: .json(), access: location.access)
+        .observable().cached(CachedStoreConfiguration(entryLimit: 100))
     },
     Stack(
       name: "memory with all",
@@ -187,8 +227,8 @@ extension Stacks {
   static func layers(_ ring: KeyRing) -> [any LayerProvider] {
     [
       ExpiringLayerProvider(), BoundedLayerProvider(), MeteredLayerProvider(), BatchedLayerProvider(),
-      EncryptedLayerProvider(rings: ["main": ring]), CachedLayerProvider(), WriteBehindLayerProvider(),
-      CompressedLayerProvider(),
+      EncryptedLayerProvider(rings: ["main": ring]), CachedLayerProvider(), WriteBehindLayerProvider { _ in },
+      CompressedLayerProvider(), TieredLayerProvider(), ObservableLayerProvider(), MirroredLayerProvider { _, _ in },
     ]
   }
 }

@@ -155,6 +155,22 @@ import Testing
     await expectStoreError(.unsupported) { try await StoreConfigProvider(store) }
   }
 
+  @Test func `too many bytes of settings are refused`() async throws {
+    let store = MemoryStore<JSONText>().observable()
+    // 16 values of almost 1 MiB fit, and 17 do not.
+    let value = JSONText(string: String(repeating: "a", count: (1 << 20) - 100))
+    for number in 1...16 { try await store.setValue(value, forKey: StoreKey("large\(number)")) }
+    let clock = ManualClock()
+    let provider = try await StoreConfigProvider(store, clock: clock)
+    try await store.apply([.set("large17", value), .set("rate", JSONText("1"))])
+    try await waitUntil { clock.sleeperCount > 0 }
+    #expect(try provider.value(forKey: "rate", type: .int).value == nil)
+    await expectStoreError(.unsupported) { try await StoreConfigProvider(store) }
+    try await store.removeValue(forKey: "large17")
+    clock.advance(by: .seconds(60))
+    try await waitUntil { try provider.value(forKey: "rate", type: .int).value?.content == .int(1) }
+  }
+
   /// A watcher leaves nothing behind, neither after many changes nor after it has ended.
   @Test func `many changes leave nothing`() async throws {
     let store = MemoryStore<JSONText>().observable()

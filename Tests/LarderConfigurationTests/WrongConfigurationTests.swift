@@ -10,6 +10,8 @@ import Testing
 /// Wrong configurations are errors that name the key, and open nothing.
 @Suite struct WrongConfigurationTests {
   /// A configuration of one stack, by keys below `stores.s`.
+  ///
+  /// Each form adds the stack `copies`, for layers that use another stack.
   typealias Settings = [String: String]
 
   /// The form in which a source has settings.
@@ -26,12 +28,16 @@ import Testing
         for (key, value) in settings {
           Form.set(value, at: key.split(separator: ".").map(String.init)[...], in: &object)
         }
-        let document = try JSONSerialization.data(withJSONObject: ["stores": ["s": object]])
+        let document = try JSONSerialization.data(
+          withJSONObject: ["stores": ["s": object, "copies": ["url": "memory:"]]])
         return try .json(document, name: "app.json")
       case .environment:
-        return .environment(Dictionary(uniqueKeysWithValues: settings.map { (name(of: $0.key), $0.value) }))
+        return .environment(
+          Dictionary(uniqueKeysWithValues: settings.map { (name(of: $0.key), $0.value) })
+            .merging(["STORES_COPIES_URL": "memory:"]) { $1 })
       case .arguments:
-        return .arguments(["program"] + settings.flatMap { [name(of: $0.key), $0.value] })
+        return .arguments(
+          ["program"] + settings.flatMap { [name(of: $0.key), $0.value] } + ["--stores-copies-url", "memory:"])
       }
     }
 
@@ -93,7 +99,8 @@ import Testing
       "expiring.sliding": "30m", "expiring.purges": "false", "cached.entries": "100", "cached.ttl": "1h",
       "cached.refresh": "30m", "cached.missing": "10s", "writeBehind.age": "10ms", "writeBehind.changes": "10",
       "compressed.level": "9", "encrypted.ring": "main", "encrypted.purpose": "p", "bounded.bytes": "1MB",
-      "bounded.entries": "100",
+      "bounded.entries": "100", "observable": "true", "tiered.cache": "copies", "tiered.ttl": "1h",
+      "tiered.refresh": "30m", "tiered.missing": "10s", "tiered.plain": "true",
     ]
   }
 
@@ -119,7 +126,10 @@ import Testing
 
   /// A misspelled name of a layer.
   @Test(arguments: Form.allCases) func `a misspelled layer is named`(_ form: Form) async throws {
-    for layer in ["metered", "expiring", "cached", "batched", "writeBehind", "compressed", "encrypted", "bounded"] {
+    for layer in [
+      "metered", "expiring", "cached", "batched", "writeBehind", "compressed", "encrypted", "bounded", "observable",
+      "tiered", "mirrored",
+    ] {
       try await expectRefusal(["url": url, "\(layer)x": "true"], as: form, naming: form.name(of: "\(layer)x"))
       try await expectRefusal(
         ["url": url, "\(layer.dropLast()).slow": "1s"], as: form, naming: form.name(of: "\(layer.dropLast()).slow"))
@@ -135,6 +145,25 @@ import Testing
       for form in Form.allCases {
         try await expectRefusal(settings, as: form, naming: "stores.s.writeBehind contradicts stores.s.batched")
       }
+    }
+    for form in Form.allCases {
+      try await expectRefusal(
+        ["url": url, "observable": "true", "mirrored.secondary": "copies"], as: form,
+        naming: "stores.s.observable contradicts stores.s.mirrored")
+    }
+  }
+
+  /// Another stack that a layer cannot use.
+  @Test(arguments: [
+    ("tiered.cache", "s", "which uses this stack itself"), ("tiered.cache", "Copies", "the name of another stack"),
+    ("tiered.cache", "", "the name of another stack"), ("mirrored.secondary", "s", "which uses this stack itself"),
+    ("mirrored.secondary", "my-copies", "the name of another stack"),
+    ("mirrored.plain", "true", "secondary is required"),
+    ("mirrored", "true", "secondary is required"), ("tiered", "true", "cache is required"),
+  ]) func `an unfit stack is named`(_ key: String, _ value: String, _ text: String) async throws {
+    for form in Form.allCases {
+      try await expectRefusal(["url": url, key: value], as: form, naming: text)
+      try await expectRefusal(["url": url, key: value], as: form, naming: "stores.s.\(key.prefix { $0 != "." }).")
     }
   }
 
@@ -166,7 +195,10 @@ import Testing
     ("bounded.entries", "0", "a whole number"), ("compressed.level", "10", "from 1 to 9"),
     ("compressed.level", "0", "from 1 to 9"), ("encrypted.ring", "other", "must be main"),
     ("encrypted.purpose", "", "a text"), ("metered.slow", "fast", "a duration"),
-    ("writeBehind.age", "-1s", "a duration"),
+    ("writeBehind.age", "-1s", "a duration"), ("observable", "perhaps", "must be true or false"),
+    ("tiered.cache", "s", "which uses this stack itself"), ("tiered.ttl", "0s", "a duration"),
+    ("tiered.refresh", "2h", "must be less than stores.s.tiered.ttl"), ("tiered.missing", "soon", "a duration"),
+    ("tiered.plain", "maybe", "must be true or false"),
     ("writeBehind.changes", "0", "a whole number"),
   ]
 
@@ -181,7 +213,8 @@ import Testing
     }
   }
 
-  @Test(arguments: ["url", "cached.entries", "encrypted.ring", "bounded.bytes"]) func `a missing setting is named`(
+  @Test(arguments: ["url", "cached.entries", "encrypted.ring", "bounded.bytes", "tiered.cache"])
+  func `a missing setting is named`(
     _ key: String
   ) async throws {
     for form in Form.allCases {
@@ -211,6 +244,8 @@ import Testing
     (#""bounded": {"bytes": true}"#, "stores.s.bounded.bytes in app.json must be a size"),
     (#""cached": {"entries": true}"#, "stores.s.cached.entries in app.json must be a whole number"),
     (#""compressed": {"level": true}"#, "stores.s.compressed.level in app.json must be a whole number"),
+    (#""tiered": {"cache": null}"#, "stores.s.tiered.cache in app.json has no value"),
+    (#""tiered": {"cache": true}"#, "stores.s.tiered.cache in app.json must be the name of another stack"),
   ]) func `a value of another type is named`(_ setting: String, _ text: String) async throws {
     let ring = try await KeyRing.open(in: .file(folder.path("keys")), createsIfMissing: true)
     let source = try ConfigurationSource.json(

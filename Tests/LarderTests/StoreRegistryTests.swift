@@ -84,5 +84,11 @@ import Testing
     await expectStoreError(.notFound) {
       try await registry.open("memory:", codec: .raw, options: StoreOptions(createsIfMissing: false))
     }
+    for access in [StoreAccess.readOnly, .immutable] {
+      let error = await expectStoreError(.notFound) {
+        try await registry.open("memory:", codec: .raw, options: StoreOptions(access: access))
+      }
+      #expect(error?.message.contains("access readWrite") == true)
+    }
   }
 }

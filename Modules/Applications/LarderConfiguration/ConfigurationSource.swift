@@ -21,6 +21,9 @@ public struct ConfigurationSource: Sendable {
   /// The names of values that are known to be `true` or `false`, and no numbers.
   let flagNames: Set<String>
 
+  /// Texts with commas, which the provider of arguments would split into several values, by their names.
+  let textsWithCommas: [String: String]
+
   /// Creates a source.
   ///
   /// The source is read once. Stacks do not change while a program runs.
@@ -34,12 +37,34 @@ public struct ConfigurationSource: Sendable {
     self.snapshot = snapshot
     self.names = Array(names)
     flagNames = []
+    textsWithCommas = [:]
   }
 
-  private init(_ snapshot: any ConfigSnapshot, members: [String: JSONMember]) {
+  private init(_ snapshot: any ConfigSnapshot, members: [String: Member]) {
     self.snapshot = snapshot
     names = members.flatMap { $1.names(at: $0) }
     flagNames = Set(members.flatMap { $1.flagNames(at: $0) })
+    textsWithCommas = [:]
+  }
+
+  private init(arguments: [String]) {
+    snapshot = CommandLineArgumentsProvider(arguments: arguments).snapshot()
+    var values: [String: [String]] = [:]
+    var name: String?
+    for argument in arguments.dropFirst() {
+      if argument.hasPrefix("--") {
+        let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        values[parts[0], default: []] += parts.dropFirst()
+        // `--name=value` has no other values.
+        name = parts.count == 1 ? parts[0] : nil
+      } else if let name {
+        values[name, default: []].append(argument)
+      }
+    }
+    names = Array(values.keys)
+    flagNames = []
+    // Several values of one name are a mistake, which the provider finds.
+    textsWithCommas = values.compactMapValues { $0.count == 1 ? $0[0] : nil }.filter { $1.contains(",") }
   }
 
   /// Returns the environment as a source, with names such as `STORES_SESSIONS_CACHED_ENTRIES`.
@@ -58,11 +83,11 @@ public struct ConfigurationSource: Sendable {
 
   /// Returns the arguments of a program as a source, with names such as `--stores-sessions-cached-entries`.
   ///
+  /// A value is the next argument or follows an equals sign. It may have commas, as the addresses of several hosts have.
+  ///
   /// - Parameter arguments: The arguments, the name of the program first. Defaults to those of the process.
   public static func arguments(_ arguments: [String] = CommandLine.arguments) -> ConfigurationSource {
-    ConfigurationSource(
-      CommandLineArgumentsProvider(arguments: arguments).snapshot(),
-      names: arguments.filter { $0.hasPrefix("--") }.map { String($0.prefix { $0 != "=" }) })
+    ConfigurationSource(arguments: arguments)
   }
 
   /// Returns a JSON file as a source.
@@ -82,7 +107,7 @@ public struct ConfigurationSource: Sendable {
   /// - Throws: As ``json(path:)``.
   public static func json(_ document: Data, name: String) throws -> ConfigurationSource {
     let snapshot = try JSONSnapshot(data: document.bytes, providerName: name, parsingOptions: .default)
-    return ConfigurationSource(snapshot, members: try JSONDecoder().decode([String: JSONMember].self, from: document))
+    return ConfigurationSource(snapshot, members: try JSONDecoder().decode([String: Member].self, from: document))
   }
 
   #if ConfigurationYAML
@@ -96,18 +121,8 @@ public struct ConfigurationSource: Sendable {
   public static func yaml(path: String) throws -> ConfigurationSource {
     let document = try Data(contentsOf: URL(filePath: path))
     let snapshot = try YAMLSnapshot(data: document.bytes, providerName: path, parsingOptions: .default)
-    let mapping = try Yams.load(yaml: String(decoding: document, as: UTF8.self)) as? [AnyHashable: Any] ?? [:]
-    return ConfigurationSource(snapshot, names: names(of: mapping, in: ""))
-  }
-  #endif
-
-  #if ConfigurationYAML
-  private static func names(of members: [AnyHashable: Any], in prefix: String) -> [String] {
-    members.flatMap { name, value in
-      guard let inner = value as? [AnyHashable: Any] else { return ["\(prefix)\(name)"] }
-      // An empty object has no value. Its name lets it be reported instead of ignored.
-      return inner.isEmpty ? ["\(prefix)\(name).{}"] : names(of: inner, in: "\(prefix)\(name).")
-    }
+    // The decoder merges mappings and the snapshot does not, so a merged setting is one without a value, an error.
+    return ConfigurationSource(snapshot, members: try YAMLDecoder().decode([String: Member].self, from: document))
   }
   #endif
 }
@@ -117,15 +132,15 @@ extension ConfigurationSource: CustomStringConvertible {
   public var description: String { "ConfigurationSource[\(snapshot.providerName)]" }
 }
 
-/// A member of a JSON object, of which only the kind and the names are of interest.
-private enum JSONMember: Decodable {
-  case object([String: JSONMember])
+/// A member of a JSON object or a YAML mapping, of which only the kind and the names are of interest.
+private enum Member: Decodable {
+  case object([String: Member])
   case flag
   case other
 
   init(from decoder: any Decoder) throws {
     let container = try decoder.singleValueContainer()
-    if let members = try? container.decode([String: JSONMember].self) {
+    if let members = try? container.decode([String: Member].self) {
       self = .object(members)
     } else {
       self = (try? container.decode(Bool.self)) == nil ? .other : .flag

@@ -13,6 +13,9 @@ struct SettingsReader {
   /// The sources, of which the first one that has a value decides.
   let sources: [ConfigurationSource]
 
+  /// The form of the name of a stack.
+  fileprivate static var nameForm: Regex<Substring> { /[a-z][a-z0-9]*/ }
+
   /// Checks that each name in the sources below the section and the name is that of a setting.
   ///
   /// - Parameter keys: The keys of all settings.
@@ -20,18 +23,14 @@ struct SettingsReader {
   func checkNames(_ keys: [[String]]) throws {
     // Names are compared as the source encodes them. The separators of words and of parts may be the same there, so the
     // name has neither.
-    guard name.wholeMatch(of: /[a-z][a-z0-9]*/) != nil else {
+    guard name.wholeMatch(of: Self.nameForm) != nil else {
       throw StoreError(
         .invalidArgument, during: .open, store: name,
         message: "the name must begin with a lower-case letter and have only lower-case letters and digits")
     }
     for source in sources {
-      let prefix = source.encodedName(of: [section, name])
       let known = Set(keys.map { source.encodedName(of: [section, name] + $0) })
-      let unknown = source.names.filter { candidate in
-        guard candidate.hasPrefix(prefix), !known.contains(candidate) else { return false }
-        return candidate.dropFirst(prefix.count).first.map { !$0.isLetter && !$0.isNumber } ?? true
-      }
+      let unknown = source.names(below: [section, name]).subtracting(known)
       try checkValues(keys, in: source)
       guard let wrong = unknown.min() else { continue }
       let nearest = known.min { $0.distance(to: wrong) < $1.distance(to: wrong) }
@@ -85,6 +84,15 @@ struct SettingsReader {
 }
 
 extension ConfigurationSource {
+  /// Returns the names that begin with the parts of a key.
+  func names(below key: [String]) -> Set<String> {
+    let prefix = encodedName(of: key)
+    return Set(
+      names.filter { name in
+        name.hasPrefix(prefix) && name.dropFirst(prefix.count).first.map { !$0.isLetter && !$0.isNumber } ?? true
+      })
+  }
+
   /// Returns a key as the source encodes it.
   ///
   /// A source answers with it for a type that the value has, or if there is no value. All values have one of these types.
@@ -116,7 +124,10 @@ extension ConfigurationSource {
       // A provider throws if the value has another type.
       try? snapshot.value(forKey: AbsoluteConfigKey(key), type: type).value?.content
     }
-    func text() -> String? { if case .string(let text) = content(.string) { text } else { nil } }
+    func text() -> String? {
+      if let text = textsWithCommas[encodedName(of: key)] { return text }
+      return if case .string(let text) = content(.string) { text } else { nil }
+    }
     func number() -> Int? {
       // A provider of JSON returns 1 for `true`.
       guard !flagNames.contains(encodedName(of: key)), case .int(let number) = content(.int) else { return nil }
@@ -139,6 +150,8 @@ extension ConfigurationSource {
       return text().flatMap { $0.isEmpty ? nil : .text($0) }
     case .choice(let words):
       return text().flatMap { words.contains($0) ? .text($0) : nil }
+    case .stack:
+      return text().flatMap { $0.wholeMatch(of: SettingsReader.nameForm) == nil ? nil : .text($0) }
     }
   }
 }

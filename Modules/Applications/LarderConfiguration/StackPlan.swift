@@ -8,6 +8,9 @@ struct StackPlan: Sendable {
   struct Layer: Sendable {
     let provider: any LayerProvider
     let settings: LayerSettings
+
+    /// The plans of the other stacks that the layer uses, by the names of its settings.
+    let stacks: [String: StackPlan]
   }
 
   /// The settings of the store itself.
@@ -19,8 +22,12 @@ struct StackPlan: Sendable {
     LayerSetting("create", .flag, "whether a missing store is created; by default, it is"),
   ]
 
+  let name: String
   let url: StoreURL
   let options: StoreOptions
+
+  /// A Boolean value that indicates whether the address is that of a queue.
+  let opensQueue: Bool
 
   /// The layers, the one next to the store first.
   let layers: [Layer]
@@ -32,9 +39,11 @@ struct StackPlan: Sendable {
   ///   - sources: The sources. The first one that has a value decides.
   ///   - stores: The kinds of store.
   ///   - providers: The kinds of layers.
+  ///   - users: The names of the stacks that use this one. Defaults to an empty list.
   /// - Throws: `StoreError` with `invalidArgument` or `unsupported`, naming the key.
   init(
-    _ name: String, sources: [ConfigurationSource], stores: [any StoreProvider], layers providers: [any LayerProvider]
+    _ name: String, sources: [ConfigurationSource], stores: [any StoreProvider], layers providers: [any LayerProvider],
+    users: [String] = []
   ) throws {
     let reader = SettingsReader(section: "stores", name: name, sources: sources)
     var keys = StackPlan.storeSettings.map { [$0.name] }
@@ -53,7 +62,7 @@ struct StackPlan: Sendable {
       let known = stores.map(\.scheme).sorted().map { "\($0):" }.joined(separator: ", ")
       throw store.error("url", "has the scheme \(url.scheme):, which the program does not offer; it offers \(known)")
     }
-    self.url = url
+    (self.name, self.url, opensQueue) = (name, url, provider.opensQueues)
     let access: StoreAccess =
       switch store.text("access") {
       case "readOnly": .readOnly
@@ -67,8 +76,8 @@ struct StackPlan: Sendable {
       createsIfMissing: store.flag("create") ?? true,
       durability: store.text("durability") == "buffered" ? .buffered : .synced,
       access: access)
-    layers = try providers.compactMap { provider in
-      try reader.layerSettings(provider).map { Layer(provider: provider, settings: $0) }
+    let layers = try providers.compactMap { provider in
+      try reader.layerSettings(provider).map { (provider: provider, settings: $0) }
     }.sorted { $0.provider.place < $1.provider.place }
     for (lower, upper) in zip(layers, layers.dropFirst()) where lower.provider.place == upper.provider.place {
       throw upper.settings.error(nil, "contradicts \(lower.settings.layerKey); set one of them")
@@ -83,6 +92,112 @@ struct StackPlan: Sendable {
       }
       try layer.provider.check(layer.settings)
     }
+    self.layers = try layers.map { layer in
+      var stacks: [String: StackPlan] = [:]
+      for (setting, other) in layer.settings.stackNames(layer.provider) {
+        func error(_ message: String) -> StoreError { layer.settings.error(setting, "is \(other), \(message)") }
+        guard !(users + [name]).contains(other) else {
+          throw error("which uses this stack itself; set the name of another stack")
+        }
+        let plan = try StackPlan(
+          other, sources: sources, stores: stores, layers: providers, users: users + [name])
+        guard plan.url != url else { throw error("which has the same address; set another stores.\(other).url") }
+        guard !plan.isQueue else { throw error("which is a queue; set the name of a stack that is a store") }
+        stacks[setting] = plan
+      }
+      return Layer(provider: layer.provider, settings: layer.settings, stacks: stacks)
+    }
+  }
+
+  /// A Boolean value that indicates whether the stack is a queue.
+  private var isQueue: Bool { opensQueue || layers.contains { $0.provider.place == .queue } }
+
+  /// Returns the stack, to be opened with a registry.
+  func store(in registry: StoreRegistry) -> any OpenableStore {
+    var stack: any OpenableStore = RegisteredStore(registry: registry, plan: self)
+    for layer in layers {
+      let settings = LayerSettings(
+        stack: name, layerKey: layer.settings.layerKey, values: layer.settings.values,
+        stores: layer.stacks.mapValues { $0.store(in: registry) })
+      stack = LayeredStore(base: stack, provider: layer.provider, settings: settings)
+    }
+    return stack
+  }
+
+  /// Checks that the sources have no other stacks than those of a program, and those that these use.
+  ///
+  /// - Parameters:
+  ///   - names: The names of the stacks of the program.
+  ///   - sources: The sources.
+  ///   - providers: The kinds of layers.
+  /// - Throws: `StoreError` with `invalidArgument`, which has the unknown name and the known ones.
+  static func checkNames(
+    _ names: [String], sources: [ConfigurationSource], layers providers: [any LayerProvider]
+  ) throws {
+    var known: Set<String> = []
+    var remaining = names
+    while let name = remaining.popLast() {
+      guard known.insert(name).inserted else { continue }
+      let reader = SettingsReader(section: "stores", name: name, sources: sources)
+      for provider in providers where provider.settings.contains(where: { $0.kind == .stack }) {
+        let settings = try reader.settings(provider.settings.filter { $0.kind == .stack }, of: provider.name)
+        remaining += settings.stackNames(provider).values
+      }
+    }
+    for source in sources {
+      let unknown = source.names(below: ["stores"])
+        .subtracting(known.flatMap { source.names(below: ["stores", $0]) })
+      guard let wrong = unknown.min() else { continue }
+      throw StoreError(
+        .invalidArgument, during: .open,
+        message: "\(wrong) in \(source.snapshot.providerName) is of no stack of the program, which has: "
+          + known.sorted().joined(separator: ", "))
+    }
+  }
+}
+
+extension LayerSettings {
+  /// Returns the names of other stacks, by the names of the settings that have them.
+  fileprivate func stackNames(_ provider: any LayerProvider) -> [String: String] {
+    var names: [String: String] = [:]
+    for setting in provider.settings where setting.kind == .stack { names[setting.name] = text(setting.name) }
+    return names
+  }
+}
+
+/// A store of a registry that is not open yet.
+private struct RegisteredStore: OpenableStore {
+  let registry: StoreRegistry
+  let plan: StackPlan
+
+  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    do {
+      return try await registry.open(plan.url, codec: codec, options: plan.options)
+    } catch let error as StoreError where error.code == .notFound {
+      // The store does not know the keys.
+      let key: String
+      if plan.options.access != .readWrite {
+        key = "access"
+      } else if !plan.options.createsIfMissing {
+        key = "create"
+      } else {
+        throw error
+      }
+      throw StoreError(
+        .notFound, during: .open, store: plan.name,
+        message: "\(error.message); stores.\(plan.name).\(key) does not permit creating it", underlying: error)
+    }
+  }
+}
+
+/// A store with one more layer.
+private struct LayeredStore: OpenableStore {
+  let base: any OpenableStore
+  let provider: any LayerProvider
+  let settings: LayerSettings
+
+  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
+    try await provider.open(codec: codec, over: base, settings: settings)
   }
 }
 #endif

@@ -33,6 +33,7 @@ public struct Stacks: Sendable {
   private let sources: [ConfigurationSource]
   private let stores: [any StoreProvider]
   private let layers: [any LayerProvider]
+  private let names: [String]?
   private let registry: StoreRegistry
 
   /// Creates stacks.
@@ -41,10 +42,17 @@ public struct Stacks: Sendable {
   ///   - sources: The sources of settings. For each key, the first source that has a value decides.
   ///   - stores: The kinds of store that the configuration can choose from.
   ///   - layers: The kinds of layers that it can choose from. Defaults to an empty list.
-  public init(sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = []) {
+  ///   - names: The names of all stacks that your program opens. If a source has a stack that is not among them, and that
+  ///     none of them uses, opening any stack throws an error that names it. Defaults to `nil`, so that sources can have
+  ///     any stacks.
+  public init(
+    sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = [],
+    names: [String]? = nil
+  ) {
     self.sources = sources
     self.stores = stores
     self.layers = layers
+    self.names = names
     registry = StoreRegistry(providers: stores)
   }
 
@@ -63,10 +71,7 @@ public struct Stacks: Sendable {
   public func open<Value: Sendable>(
     _ name: String, of type: Value.Type = Value.self, codec: some Codec<Value>
   ) async throws -> AnyDataStore<Value> {
-    let plan = try plan(of: name)
-    var stack: any OpenableStore = RegisteredStore(registry: registry, url: plan.url, options: plan.options)
-    for layer in plan.layers { stack = LayeredStore(base: stack, layer: layer) }
-    return try await stack.open(codec: codec)
+    try await plan(of: name).store(in: registry).open(codec: codec)
   }
 
   /// Opens a stack that is a queue, such as one with an address `queue:jobs`, or with the layer `queue`.
@@ -177,33 +182,20 @@ public struct Stacks: Sendable {
   public func layers(of name: String) throws -> [String] { try plan(of: name).layers.reversed().map(\.provider.name) }
 
   private func plan(of name: String) throws -> StackPlan {
-    try StackPlan(name, sources: sources, stores: stores, layers: layers)
+    if let names {
+      try StackPlan.checkNames(names, sources: sources, layers: layers)
+      guard names.contains(name) else {
+        throw StoreError(
+          .invalidArgument, during: .open, store: name,
+          message: "stores.\(name) is no stack of the program, which has: \(names.sorted().joined(separator: ", "))")
+      }
+    }
+    return try StackPlan(name, sources: sources, stores: stores, layers: layers)
   }
 }
 
 extension Stacks: CustomStringConvertible {
   /// The names of the sources, without their values, which can be confidential.
   public var description: String { "Stacks[\(sources.map(\.description).joined(separator: ", "))]" }
-}
-
-/// A store of a registry that is not open yet.
-private struct RegisteredStore: OpenableStore {
-  let registry: StoreRegistry
-  let url: StoreURL
-  let options: StoreOptions
-
-  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    try await registry.open(url, codec: codec, options: options)
-  }
-}
-
-/// A store with one more layer.
-private struct LayeredStore: OpenableStore {
-  let base: any OpenableStore
-  let layer: StackPlan.Layer
-
-  func open<Value: Sendable>(codec: some Codec<Value>) async throws -> AnyDataStore<Value> {
-    try await layer.provider.open(codec: codec, over: base, settings: layer.settings)
-  }
 }
 #endif

@@ -25,9 +25,9 @@ public import Larder
 ///
 /// ## Freshness
 ///
-/// Values are kept in memory, at most ``entryLimit`` of them, so a read of one neither suspends nor waits for the store.
-/// While the store cannot be read, the values stay as they were. ``fetchValue(forKey:type:)`` reads the store, and throws
-/// its errors.
+/// Values are kept in memory, so a read of one neither suspends nor waits for the store. There are at most ``entryLimit`` of
+/// them, with at most ``byteLimit`` bytes. While the store cannot be read or has more, the values stay as they were.
+/// ``fetchValue(forKey:type:)`` reads the store, and throws its errors.
 ///
 /// ## Lifetime
 ///
@@ -35,6 +35,12 @@ public import Larder
 public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider where Base.Value == JSONText {
   /// The most settings that a provider keeps, 10,000.
   public static var entryLimit: Int { settingLimit }
+
+  /// The most bytes of keys and values that a provider keeps, 16 MiB.
+  ///
+  /// It is checked when the settings have been read. To bound what a store can have at all, give it a limit, such as that of a
+  /// `BoundedStore`, and restrict who can write to it.
+  public static var byteLimit: Int { settingByteLimit }
 
   /// The name of the provider in logs.
   public let providerName: String
@@ -54,8 +60,8 @@ public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider wh
   ///   - secrets: The rule that says which values are secrets, by the key with dots and the JSON text of the value. Logs do
   ///     not show them. Defaults to `SecretsSpecifier.none`.
   ///   - clock: The clock of the time to the next attempt if the store cannot be read. Defaults to a `ContinuousClock`.
-  /// - Throws: `StoreError` with `unsupported` if there are more than ``entryLimit`` settings; the errors of reading the
-  ///   store.
+  /// - Throws: `StoreError` with `unsupported` if there are more than ``entryLimit`` settings, or more than ``byteLimit`` bytes
+  ///   of them; the errors of reading the store.
   public init(
     _ store: Base, prefix: StoreKey = "", name: String = "StoreConfigProvider",
     secrets: SecretsSpecifier<String, String> = .none, clock: any Clock<Duration> = ContinuousClock()
@@ -136,6 +142,9 @@ public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider wh
 /// The most settings of a provider.
 private let settingLimit = 10_000
 
+/// The most bytes of the keys and values of a provider.
+private let settingByteLimit = 16 << 20
+
 /// A setting as JSON text, and what it says.
 private struct Setting: Sendable {
   let text: JSONText
@@ -210,13 +219,18 @@ private final class SettingsState: Sendable {
 
   /// Replaces all settings.
   ///
-  /// - Throws: `StoreError` with `unsupported` if there are too many.
+  /// - Throws: `StoreError` with `unsupported` if there are too many, or too many bytes of them.
   func show(_ entries: [StoreEntry<JSONText>], store: String) throws {
     let previous = current
     guard entries.count <= settingLimit else {
       throw StoreError(
         .unsupported, during: .observe, store: store,
         message: "a provider has at most \(settingLimit) settings; use a prefix")
+    }
+    guard entries.reduce(0, { $0 + $1.key.count + $1.value.bytes.count }) <= settingByteLimit else {
+      throw StoreError(
+        .unsupported, during: .observe, store: store,
+        message: "a provider has at most \(settingByteLimit) bytes of settings; use a prefix, or remove large values")
     }
     var next = previous
     next.settings = [:]

@@ -7,7 +7,10 @@ public import Larder
 @available(*, unavailable, message: "turn on the trait: .package(url: …, from: …, traits: [\"Configuration\"])")
 public struct Stacks {
   /// Requires the trait `Configuration` of the package Larder.
-  public init(sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = []) {}
+  public init(
+    sources: [ConfigurationSource], stores: [any StoreProvider], layers: [any LayerProvider] = [],
+    names: [String]? = nil
+  ) {}
 }
 
 /// Requires the trait `Configuration` of the package Larder.

@@ -7,7 +7,7 @@
 /// struct CheckedLayerProvider: LayerProvider {
 ///   var name: String { "checked" }
 ///   var summary: String { "refuses values that are larger than a limit" }
-///   var place: LayerPlace { LayerPlace(distance: 45) }
+///   var place: LayerPlace { LayerPlace(distance: 65) }
 ///   var settings: [LayerSetting] { [LayerSetting("limit", .bytes, "the largest value")] }
 ///
 ///   func open<Value: Sendable>(
@@ -50,8 +50,8 @@ public protocol LayerProvider: Sendable {
 
   /// Checks the settings before anything is opened.
   ///
-  /// Each setting is in its range already. Check what concerns several of them, or what your provider knows, such as the
-  /// name of a key ring. Defaults to no check.
+  /// Each setting is in its range already, and other stacks that settings name are not open. Check what concerns several
+  /// settings, or what your provider knows, such as the name of a key ring. Defaults to no check.
   ///
   /// - Parameter settings: The settings of one stack.
   /// - Throws: `StoreError` with `invalidArgument`; see ``LayerSettings/error(_:_:)``.
@@ -127,34 +127,50 @@ extension OpenableStore {
 /// codecs; see <doc:Composing>.
 ///
 /// ```swift
-/// var place: LayerPlace { LayerPlace(distance: 45) }  // between batching and the cache
+/// var place: LayerPlace { LayerPlace(distance: 65) }  // between batching and caches
 /// ```
 public struct LayerPlace: Sendable, Hashable, Comparable {
+  /// Reports of changes, next to the store, so that they include the writes of all layers.
+  public static let observation = LayerPlace(distance: 10)
+
   /// A limit of the space of a store of bytes.
-  public static let limit = LayerPlace(distance: 10)
+  public static let limit = LayerPlace(distance: 20)
 
   /// Encryption of values, which comes last before they are stored.
-  public static let encryption = LayerPlace(distance: 20)
+  public static let encryption = LayerPlace(distance: 30)
 
   /// Compression of values.
-  public static let compression = LayerPlace(distance: 30)
+  public static let compression = LayerPlace(distance: 40)
 
-  /// Commits that several writers share, or that are made later.
-  public static let batching = LayerPlace(distance: 40)
+  /// A second store that gets all writes, too.
+  ///
+  /// Each of the two stores has the layers below by itself, such as its own limit and encryption.
+  public static let mirror = LayerPlace(distance: 50)
+
+  /// Commits that several writers share.
+  public static let batching = LayerPlace(distance: 60)
+
+  /// Copies of values in another store, such as one on disk.
+  public static let tier = LayerPlace(distance: 70)
 
   /// Copies of values in memory.
-  public static let cache = LayerPlace(distance: 50)
+  public static let cache = LayerPlace(distance: 80)
+
+  /// Commits that are made later.
+  ///
+  /// They must be outside of caches, which would keep values that were given up.
+  public static let writeBehind = LayerPlace(distance: 90)
 
   /// Deadlines of entries.
   ///
-  /// They must be outside of caches.
-  public static let expiry = LayerPlace(distance: 60)
+  /// They must be outside of caches and of later commits.
+  public static let expiry = LayerPlace(distance: 100)
 
   /// Measurements of calls as callers see them.
-  public static let metrics = LayerPlace(distance: 70)
+  public static let metrics = LayerPlace(distance: 110)
 
   /// A queue in the store below, which callers see as a queue.
-  public static let queue = LayerPlace(distance: 80)
+  public static let queue = LayerPlace(distance: 120)
 
   /// The distance from the store.
   public let distance: Int

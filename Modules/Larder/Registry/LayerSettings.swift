@@ -23,6 +23,9 @@ public struct LayerSetting: Sendable, Hashable {
 
     /// One of some words.
     case choice([String])
+
+    /// The name of another stack of the same configuration; see ``LayerSettings/store(_:)``.
+    case stack
   }
 
   /// The name, in the form of a layer's name, such as `entries`.
@@ -58,6 +61,7 @@ extension LayerSetting.Kind: CustomStringConvertible {
     case .duration: "a duration from 1ms to 36500d, such as 30m"
     case .text: "a text that is not empty"
     case .choice(let words): words.joined(separator: " or ")
+    case .stack: "the name of another stack, which has only lower-case letters and digits, such as copies"
     }
   }
 }
@@ -80,7 +84,7 @@ public struct LayerSettings: Sendable {
     /// A duration.
     case duration(Duration)
 
-    /// A text.
+    /// A text, or the name of a stack.
     case text(String)
   }
 
@@ -95,16 +99,25 @@ public struct LayerSettings: Sendable {
   /// Settings that a configuration does not have are missing.
   public let values: [String: Value]
 
+  /// The other stacks by the names of the settings that name them.
+  ///
+  /// It is empty until the layer is opened.
+  public let stores: [String: any OpenableStore]
+
   /// Creates settings.
   ///
   /// - Parameters:
   ///   - stack: The name of the stack.
   ///   - layerKey: The key of the layer.
-  ///   - values: The values by the names of the settings.
-  public init(stack: String, layerKey: String, values: [String: Value] = [:]) {
+  ///   - values: The values by the names of the settings. Defaults to no values.
+  ///   - stores: The other stacks by the names of the settings that name them. Defaults to no stacks.
+  public init(
+    stack: String, layerKey: String, values: [String: Value] = [:], stores: [String: any OpenableStore] = [:]
+  ) {
     self.stack = stack
     self.layerKey = layerKey
     self.values = values
+    self.stores = stores
   }
 
   /// Returns a flag, or `nil` if it is not set.
@@ -140,6 +153,13 @@ public struct LayerSettings: Sendable {
     if case .text(let text) = values[name] { text } else { nil }
   }
 
+  /// Returns the stack that a setting of the kind ``LayerSetting/Kind/stack`` names, or `nil` if it is not set.
+  ///
+  /// Open it in ``LayerProvider/open(codec:over:settings:)``. The layer owns it, and closes it with the store below.
+  ///
+  /// - Parameter name: The name of the setting.
+  public func store(_ name: String) -> (any OpenableStore)? { stores[name] }
+
   /// Returns the key of a setting, such as `stores.sessions.cached.entries`.
   ///
   /// - Parameter name: The name of the setting.
@@ -153,6 +173,14 @@ public struct LayerSettings: Sendable {
   public func error(_ name: String?, _ message: String) -> StoreError {
     StoreError(
       .invalidArgument, during: .open, store: stack, message: "\(name.map(key) ?? layerKey) \(message)")
+  }
+
+  /// Returns the error of a layer that does not fit what is below it, with the key of the layer.
+  ///
+  /// - Parameter error: The error of creating the layer.
+  public func misfit(_ error: StoreError) -> StoreError {
+    StoreError(
+      error.code, during: .open, store: stack, message: "\(layerKey) does not fit: \(error.message)", underlying: error)
   }
 }
 

@@ -160,12 +160,15 @@ public struct MemoryStoreProvider: StoreProvider {
 
   /// Returns a new, empty store, whose name is the location in the URL.
   ///
-  /// - Throws: ``StoreError`` with `notFound` if `options` do not allow a store to be created.
+  /// - Throws: ``StoreError`` with `notFound` if `options` do not allow a store to be created, as with any access other than
+  ///   ``StoreAccess/readWrite``.
   public func open(_ url: StoreURL, options: StoreOptions, newCodecName: String?) throws -> some UntypedStore {
-    guard options.createsIfMissing else {
+    guard options.createsIfMissing, options.access == .readWrite else {
       throw StoreError(
         .notFound, during: .open, store: url.description,
-        message: "a memory store does not outlive its process; set createsIfMissing to create a new one")
+        message:
+          "a memory store does not outlive its process, so there is nothing to open; create a new one, with the access "
+          + "readWrite")
     }
     return UntypedMemory(name: url.location.isEmpty ? scheme : url.location, codecName: newCodecName ?? codecName)
   }

@@ -8,6 +8,8 @@ import LarderCompression
 import LarderConfiguration
 import LarderExpiry
 import LarderMetrics
+import LarderMirror
+import LarderObservation
 import LarderStoreQueue
 
 /// The stacks of the file that the option `--config` names, and of the environment.
@@ -75,7 +77,7 @@ package enum ConfiguredStacks {
   ///   - url: The URL of the store.
   ///   - createsIfMissing: A Boolean value that indicates whether the verb creates a missing store.
   ///   - access: The access that the verb needs.
-  /// - Throws: ``CommandFailure`` if the verb writes, and the stack is only read or keeps accounts of what is written.
+  /// - Throws: ``CommandFailure`` if the verb writes, and the stack is only read or has a layer that must see all writes.
   package static func options(of url: String, createsIfMissing: Bool, access: StoreAccess) throws -> StoreOptions {
     guard let stack = named.withLock({ $0[url] }) else {
       return StoreOptions(createsIfMissing: createsIfMissing, access: access)
@@ -85,10 +87,12 @@ package enum ConfiguredStacks {
       guard stack.options.access == .readWrite else {
         throw CommandFailure(.usage, "the configuration says that the stack is only read", advice: advice)
       }
-      guard !stack.layers.contains("bounded") else {
-        throw CommandFailure(
-          .usage, "the stack has the layer bounded, which would neither find nor count what the tool writes",
-          advice: advice)
+      for (layer, consequence) in [
+        ("bounded", "which would neither find nor count what the tool writes"),
+        ("mirrored", "whose secondary would not get what the tool writes"),
+        ("tiered", "whose copies would stay as they are"),
+      ] where stack.layers.contains(layer) {
+        throw CommandFailure(.usage, "the stack has the layer \(layer), \(consequence)", advice: advice)
       }
     }
     return StoreOptions(
@@ -134,9 +138,9 @@ package enum ConfiguredStacks {
   /// The tool reads the names of codecs from the store, so it puts no layer around a store itself.
   private static var layers: [any LayerProvider] {
     [
-      QueueLayerProvider(), MeteredLayerProvider(), ExpiringLayerProvider(), CachedLayerProvider(),
-      BatchedLayerProvider(),
-      WriteBehindLayerProvider(), CompressedLayerProvider(), EncryptedLayer(), BoundedLayerProvider(),
+      QueueLayerProvider(), MeteredLayerProvider(), ExpiringLayerProvider(), WriteBehindLayerProvider { _ in },
+      CachedLayerProvider(), TieredLayerProvider(), BatchedLayerProvider(), MirroredLayerProvider { _, _ in },
+      CompressedLayerProvider(), EncryptedLayer(), BoundedLayerProvider(), ObservableLayerProvider(),
     ]
   }
 

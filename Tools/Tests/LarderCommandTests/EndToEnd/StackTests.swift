@@ -58,14 +58,19 @@ import Testing
       #"""
       {"stores": {
         "readers": {"url": "\#(url)", "access": "readOnly"}, "existing": {"url": "\#(url)", "create": false},
-        "limited": {"url": "\#(url)", "bounded": {"bytes": "1MB"}}
+        "limited": {"url": "\#(url)", "bounded": {"bytes": "1MB"}},
+        "copied": {"url": "\#(url)", "tiered": {"cache": "others", "ttl": "1h"}},
+        "moved": {"url": "\#(url)", "mirrored": {"secondary": "others"}}, "others": {"url": "json:others.json"}
       }}
       """#, to: "app.json")
     let missing = try await Tool.larder("--config", config, "set", "existing", "ada", "1")
     #expect(missing.status == 66 && !FileManager.default.fileExists(atPath: folder.file("s.json")), "\(missing)")
     #expect(try await Tool.larder("set", url, "ada", "1") == .done())
     #expect(try await Tool.larder("--config", config, "set", "existing", "ada", "2") == .done())
-    for (name, text) in [("readers", "only read"), ("limited", "the layer bounded")] {
+    for (name, text) in [
+      ("readers", "only read"), ("limited", "the layer bounded"), ("copied", "the layer tiered"),
+      ("moved", "the layer mirrored"),
+    ] {
       let run = try await Tool.larder("--config", config, "set", name, "ada", "3")
       #expect(run.status == 64 && run.errors.contains(text), "\(run)")
       #expect(try await Tool.larder("--config", config, "get", name, "ada") == .done("2\n"))
