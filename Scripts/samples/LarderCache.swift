@@ -3,6 +3,7 @@ import LarderCBOR
 import LarderConfiguration
 import LarderCoordination
 import LarderLMDB
+import LarderPostgres
 import LarderSQLite
 
 struct Image: Sendable {

@@ -1,3 +1,4 @@
+import LarderConfiguration
 import LarderExpiry
 import LarderJSON
 import Synchronization

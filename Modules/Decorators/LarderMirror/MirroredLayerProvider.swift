@@ -6,7 +6,7 @@ public import Larder
 /// Layers such as caches are above the mirror.
 ///
 /// ```swift
-/// let mirrors = MirroredLayerProvider { stack, error in
+/// let layer = MirroredLayerProvider { stack, error in
 ///   logger.error("\(stack) has to be repaired: \(error)")
 /// } onOpen: { stack, mirror in
 ///   mirrors.withLock { $0[stack] = mirror }
