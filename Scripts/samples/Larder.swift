@@ -143,6 +143,14 @@ extension ObservableStoreSamples {
   }
 }
 
+extension InspectableQueueSamples {
+  static var queue: StoreQueue<MemoryOfBytes, Event> { standIn() }
+}
+
+extension QueuePageSamples {
+  static var queue: StoreQueue<MemoryOfBytes, Event> { standIn() }
+}
+
 extension PausableQueueSamples {
   static var queue: StoreQueue<MemoryOfBytes, Event> { standIn() }
   static func migrateDatabase() async throws {}

@@ -210,6 +210,7 @@ extension AnyDataStore {
     if observation != nil { names.insert("observation") }
     if queue != nil { names.insert("queue") }
     if pausableQueue != nil { names.insert("pausableQueue") }
+    if inspectableQueue != nil { names.insert("inspectableQueue") }
     return names
   }
 }

@@ -28,6 +28,7 @@ import Testing
     // Behind an existential, the queue is still one.
     #expect(try await AnyDataStore(queue).queue?.counts() == QueueCounts(dead: 1))
     #expect(AnyDataStore(queue).pausableQueue != nil)
+    #expect(AnyDataStore(queue).inspectableQueue != nil)
   }
 
   @Test func `deaths of a queue behind an existential are counted`() async throws {

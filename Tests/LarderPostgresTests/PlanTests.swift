@@ -94,7 +94,7 @@ import Testing
           INSERT INTO jobs(name, payload, state, since, deliveries, reason)
           SELECT convert_to('d' || i, 'UTF8'), '\\x01', 3, now(), 5, 1 FROM generate_series(1, 50000) AS i;
           INSERT INTO jobs(key, payload, state, arrival, since, until, deliveries, epoch)
-          SELECT convert_to('l' || i, 'UTF8'), '\\x01', 2, now(), now(), now() + interval '1 hour', 1, 2
+          SELECT convert_to('l' || i, 'UTF8'), '\\x01', 2, now(), now(), now() + interval '1 hour' + i * interval '1 microsecond', 1, 2
           FROM generate_series(1, 50000) AS i;
           INSERT INTO jobs(group_key, state) SELECT convert_to('g' || i, 'UTF8'), 6 FROM generate_series(1, 50000) AS i;
           INSERT INTO jobs(key, payload, state, arrival, group_key)
@@ -135,6 +135,8 @@ import Testing
           ("update", { try await queue.update(["y"]) { $0[0] = nil } }),
           ("peek", { _ = try await queue.peek(max: 3) }),
           ("dead letters", { _ = try await queue.deadLetters(limit: 3) }),
+          ("leased items", { _ = try await queue.leasedItems(limit: 3, after: nil) }),
+          ("groups", { _ = try await queue.groups(limit: 3, after: "g1") }),
           ("requeue", { _ = try await queue.requeue(["none"]) }),
           ("purge", { _ = try await queue.purgeDeadLetters(["none"]) }),
           (

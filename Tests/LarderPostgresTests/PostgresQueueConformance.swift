@@ -17,7 +17,8 @@ private struct DatabaseOwner<Value: Sendable>: PassingStore {
   }
 }
 
-extension DatabaseOwner: DurableQueue {}
+extension DatabaseOwner: PausableQueue {}
+extension DatabaseOwner: InspectableQueue {}
 extension DatabaseOwner: MaintainableStore {}
 
 /// The promises of queues, and those of stores.

@@ -54,6 +54,20 @@ import Testing
     #expect(try await queue.counts() == QueueCounts(waiting: 1))
   }
 
+  @Test func `a page of leased items looks at a bounded number of items`() async throws {
+    let queue = try await QueueBench().open()
+    try await queue.enqueue((0..<5000).map { QueueInput($0, after: .seconds(10)) })
+    try await queue.enqueue((5000..<6000).map { QueueInput($0) })
+    _ = try await queue.receive(max: 3, lease: .seconds(60))
+    let first = try await queue.leasedItems(limit: 2, after: nil)
+    #expect(first.entries.isEmpty && first.next != nil)
+    let second = try await queue.leasedItems(limit: 2, after: first.next)
+    #expect(second.entries.map(\.sequence) == [5001, 5002])
+    let third = try await queue.leasedItems(limit: 2, after: second.next)
+    #expect(third.entries.map(\.sequence) == [5003] && third.next == nil)
+    try await queue.close()
+  }
+
   @Test(arguments: ["", "1", "1-1", "1-1-1-1", "g-1-1", "+1-1-1", "1-1ffffffff-1", "1--1", "-1-1-1"])
   func `invalid receipts`(_ text: String) {
     #expect(DeliveryReceipt(text) == nil)

@@ -10,11 +10,12 @@ import Testing
   enum Fault: String, CaseIterable, Sendable {
     case forgetsAcknowledgements, leasesNothing, acceptsStaleReceipts, reversesOrder, ignoresGroups, ignoresPriorities
     case ignoresDelays, ignoresIDs, neverBuries, enqueuesSeparately, losesWhenWaiting, ignoresExtensions
-    case deliversWhilePaused, refusesWhilePaused
+    case deliversWhilePaused, refusesWhilePaused, listsFirstLeasesOnly, ignoresBlockers, listsForeignSchedules
 
     /// The faults that no history finds.
     static let foundByNoHistory: Set<Fault> = [
-      .losesWhenWaiting, .enqueuesSeparately, .deliversWhilePaused, .refusesWhilePaused,
+      .losesWhenWaiting, .enqueuesSeparately, .deliversWhilePaused, .refusesWhilePaused, .listsFirstLeasesOnly,
+      .ignoresBlockers, .listsForeignSchedules,
     ]
 
     /// The case that finds the fault.
@@ -32,6 +33,9 @@ import Testing
       case .losesWhenWaiting: "450"
       case .ignoresExtensions: "425"
       case .deliversWhilePaused, .refusesWhilePaused: "457"
+      case .listsFirstLeasesOnly: "465"
+      case .ignoresBlockers: "466"
+      case .listsForeignSchedules: "467"
       }
     }
   }
@@ -67,7 +71,7 @@ import Testing
   }
 
   /// A decorator that passes everything on but for its fault.
-  private struct FaultyQueue: PassingStore, PausableQueue {
+  private struct FaultyQueue: PassingStore, PausableQueue, InspectableQueue {
     typealias Value = SampleValue?
 
     let base: Queue
@@ -128,6 +132,24 @@ import Testing
 
     func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
       fault == .ignoresExtensions ? [] : try await base.extend(receipts, lease: lease)
+    }
+
+    func leasedItems(limit: Int, after position: StoreKey?) async throws -> QueuePage<HeldItem> {
+      var page = try await base.leasedItems(limit: limit, after: position)
+      if fault == .listsFirstLeasesOnly { page.next = nil }
+      return page
+    }
+
+    func groups(limit: Int, after position: StoreKey?) async throws -> QueuePage<QueueGroup> {
+      var page = try await base.groups(limit: limit, after: position)
+      if fault == .ignoresBlockers { for index in page.entries.indices { page.entries[index].blocker = nil } }
+      return page
+    }
+
+    func schedules(limit: Int, after position: StoreKey?) async throws -> QueuePage<QueueScheduleRecord> {
+      var page = try await base.schedules(limit: limit, after: position)
+      if fault == .listsForeignSchedules { page.entries.append(QueueScheduleRecord(name: "x", lastDueDate: nil)) }
+      return page
     }
   }
 }

@@ -121,5 +121,28 @@ import Testing
 
     #expect(try await jobs.receive(lease: .seconds(30))?.value.name == "resize")
   }
+
+  @Test func `leased items and groups are listed`() async throws {
+    let jobs = try await MemoryStore<[UInt8]>().queue(of: Job.self, prefix: "jobs/", codec: .json())
+    try await jobs.enqueue(Job(name: "resize"), id: "a", group: "customer:17")
+    _ = try await jobs.receive(lease: .seconds(30))
+    let lines = Locked<[String]>([])
+    func print(_ items: Any...) {
+      lines.withLock { $0.append(items.map { "\($0)" }.joined(separator: " ")) }
+    }
+
+    // snippet.leased-items-groups-and-schedules
+    for item in try await jobs.leasedItems(limit: 100, after: nil).entries {
+      print(item.key, "attempt", item.attempt, "until", item.deadline)
+    }
+    for group in try await jobs.groups(limit: 100, after: nil).entries {
+      print(group.name, group.count, "items, blocked by", group.blocker?.key ?? "none")
+    }
+    // snippet.end
+
+    let found = lines.withLock { $0 }
+    #expect(found.first?.hasPrefix("\"a\" attempt 1 until 20") == true)
+    #expect(found.last == "\"customer:17\" 1 items, blocked by \"a\"")
+  }
 }
 #endif

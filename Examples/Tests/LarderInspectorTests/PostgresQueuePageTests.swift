@@ -29,6 +29,8 @@ struct PostgresQueuePageTests {
       #expect(try await browser.text("counts?store=0").contains(#""entries":"2""#))
       #expect(
         try await browser.text("state?store=0").contains(#""waiting":0,"delayed":1,"leased":1,"dead":3"#))
+      let leased = try await browser.text("leased?store=0")
+      #expect(leased.contains(">d</a>") && !leased.contains("later"))
       let dead = try await browser.text("dead?store=0")
       for value in ["first", "second", "third"] { #expect(dead.contains(value)) }
       #expect(try await browser.confirm(["store": "0", "action": "requeue", "key": "61"]).status == .seeOther)
@@ -42,6 +44,8 @@ struct PostgresQueuePageTests {
         "store": "0", "action": "enqueue", "newKey": "x", "form": "json", "value": "\"new\"", "group": "g",
       ])
       #expect(enqueued.status == .seeOther)
+      #expect(try await browser.text("groups?store=0").contains("<th scope=\"row\">g</th>"))
+      #expect(try await browser.text("schedules?store=0").contains("No schedule has enqueued items."))
       let page = try await browser.text("queue?store=0")
       for id in ["a", "b", "x"] { #expect(page.contains(">\(id)</a>")) }
       #expect(try await queue.counts() == QueueCounts(waiting: 3, delayed: 1, leased: 1))

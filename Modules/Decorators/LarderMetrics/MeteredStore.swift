@@ -253,6 +253,8 @@ extension MeteredStore: DurableQueue where Base: DurableQueue {
 
 extension MeteredStore: PausableQueue where Base: PausableQueue {}
 
+extension MeteredStore: InspectableQueue where Base: InspectableQueue {}
+
 extension MeteredStore: MaintainableStore where Base: MaintainableStore {}
 
 extension DataStore {

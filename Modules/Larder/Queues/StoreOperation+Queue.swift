@@ -23,6 +23,12 @@ extension StoreOperation {
   public static let resume = StoreOperation(rawValue: "resume")
   /// ``PausableQueue/isPaused()``.
   public static let isPaused = StoreOperation(rawValue: "isPaused")
+  /// ``InspectableQueue/leasedItems(limit:after:)``.
+  public static let leasedItems = StoreOperation(rawValue: "leasedItems")
+  /// ``InspectableQueue/groups(limit:after:)``.
+  public static let groups = StoreOperation(rawValue: "groups")
+  /// ``InspectableQueue/schedules(limit:after:)``.
+  public static let schedules = StoreOperation(rawValue: "schedules")
 }
 
 extension StoreError.Code {

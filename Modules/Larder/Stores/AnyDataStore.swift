@@ -37,6 +37,9 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
   /// The store inside as a ``PausableQueue``, or `nil` if it does not conform.
   public let pausableQueue: (any PausableQueue<Value>)?
 
+  /// The store inside as an ``InspectableQueue``, or `nil` if it does not conform.
+  public let inspectableQueue: (any InspectableQueue<Value>)?
+
   /// Wraps a store, hiding its type and keeping its capabilities.
   ///
   /// ```swift
@@ -57,6 +60,7 @@ public struct AnyDataStore<Value: Sendable>: DataStore {
     observation = base as? any ObservableStore<Value>
     queue = base as? any DurableQueue<Value>
     pausableQueue = base as? any PausableQueue<Value>
+    inspectableQueue = base as? any InspectableQueue<Value>
   }
 
   /// The name, the limits and the durability of the store inside.

@@ -227,11 +227,17 @@ extension StoreQueue {
 
   private func lastDueTime(_ record: [UInt8]?, _ name: StoreKey) throws -> Int64? {
     guard let record else { return nil }
-    guard record.count == 9, record[0] == QueueLayout.formatVersion else {
+    guard let time = Self.dueTime(in: record) else {
       throw StoreError(
         .corrupted, during: .enqueue, store: information.name, key: name,
         message: "the record of the schedule is damaged; remove it with removeSchedule(_:)")
     }
+    return time
+  }
+
+  /// Returns the latest due time in the record of a schedule, or `nil` if the record is damaged.
+  static func dueTime(in record: [UInt8]) -> Int64? {
+    guard record.count == 9, record[0] == QueueLayout.formatVersion else { return nil }
     return Int64(bigEndianBytes: record[1...])
   }
 

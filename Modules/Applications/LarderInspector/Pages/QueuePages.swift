@@ -50,7 +50,9 @@ extension InspectorPages {
         <li><span class="term">Died since this page opened</span> <span data-count="died">–</span></li>
         </ul>
         <div class="actions">\(changes)<a class="button" href="\(Page.address("dead", ["store": "\(number)"]))">Dead letters</a>
+        \(listLinks(number, queue))
         <a class="button" data-key="u" href="\(Page.address("keys", ["store": "\(number)"]))">All items by key</a></div>
+        \(try await firstLeases(number, queue))
         <h2>Delivered next</h2>
         \(items)
         """,
@@ -268,13 +270,13 @@ extension InspectorPages {
         """)
   }
 
-  private func queue(_ fields: FormFields) throws -> (Int, InspectedStore, any InspectedQueue) {
+  func queue(_ fields: FormFields) throws -> (Int, InspectedStore, any InspectedQueue) {
     let (number, store) = try store(fields)
     guard let queue = store.contents.queue else { throw PageFailure(.notFound, "this store is not a queue") }
     return (number, store, queue)
   }
 
-  private func queueCrumbs(_ number: Int, _ store: InspectedStore) -> [Page.Crumb] {
+  func queueCrumbs(_ number: Int, _ store: InspectedStore) -> [Page.Crumb] {
     crumbs(number, store) + [Page.Crumb(title: "Queue", address: Page.address("queue", ["store": "\(number)"]))]
   }
 

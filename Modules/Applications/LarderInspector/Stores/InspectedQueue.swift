@@ -19,6 +19,8 @@ protocol InspectedQueue: Sendable {
   func setPaused(_ isPaused: Bool) async throws
   /// Removes items.
   func remove(_ keys: [StoreKey]) async throws
+  /// The queue as one that lists its leased items, groups and schedules, or `nil` if it cannot.
+  var lists: (any InspectableQueue)? { get }
 }
 
 /// The counts of a queue, and whether it is paused.
@@ -42,6 +44,7 @@ struct QueueDeadLetter: Sendable, Hashable {
 struct TypedQueue<Value: Sendable>: InspectedQueue {
   let queue: any DurableQueue<Value>
   let pausable: (any PausableQueue<Value>)?
+  let lists: (any InspectableQueue)?
   let contents: TypedContents<Value>
 
   func state() async throws -> QueueSummary {

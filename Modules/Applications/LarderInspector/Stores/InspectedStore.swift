@@ -88,7 +88,9 @@ struct TypedContents<Value: Sendable>: InspectedContents {
   var format: CodecFormat { codec.format }
   var expires: Bool { store.expiry != nil }
   var queue: (any InspectedQueue)? {
-    store.queue.map { TypedQueue(queue: $0, pausable: store.pausableQueue, contents: self) }
+    store.queue.map {
+      TypedQueue(queue: $0, pausable: store.pausableQueue, lists: store.inspectableQueue, contents: self)
+    }
   }
 
   func keys(in range: KeyRange, limit: Int, order: ScanOrder) async throws -> [StoreKey] {

@@ -156,6 +156,15 @@ struct ItemList: Sendable {
   /// All items, in order.
   var all: some Sequence<QueueItem> { chunks.lazy.flatMap(\.items) }
 
+  /// Returns the items from a sequence number on that do not wait, in order.
+  ///
+  /// Chunks of which all items wait are passed over.
+  func heldItems(from sequence: UInt64) -> some Sequence<QueueItem> {
+    chunks[max(chunkIndex(for: sequence), 0)...].lazy.filter { $0.waitingCount < $0.items.count }.flatMap {
+      $0.items[$0.lowerBound(of: sequence)...].lazy.filter { $0.phase != .waiting }
+    }
+  }
+
   /// Returns the items from a sequence number on, in order.
   func items(from sequence: UInt64) -> some Sequence<QueueItem> {
     chunks[max(chunkIndex(for: sequence), 0)...].lazy.flatMap { $0.items[$0.lowerBound(of: sequence)...] }

@@ -34,4 +34,25 @@ extension QueueLedger {
     guard sequence < .max else { return [] }
     return deadItems.items(from: sequence + 1).prefix(limit).map(state(of:))
   }
+
+  /// The most leased and delayed items that ``leasedItems(_:after:)`` looks at.
+  private static var lookLimit: Int { 4096 }
+
+  /// Returns leased items in order of arrival.
+  ///
+  /// - Parameters:
+  ///   - limit: The maximum number of items.
+  ///   - sequence: The sequence number to start after. Defaults to 0.
+  /// - Returns: The items, and the sequence number after which there may be more, or `nil`.
+  func leasedItems(_ limit: Int, after sequence: UInt64 = 0) -> (found: [ItemState], next: UInt64?) {
+    guard sequence < .max else { return ([], nil) }
+    var found: [ItemState] = []
+    var (lookCount, last) = (0, sequence)
+    for item in items.heldItems(from: sequence + 1) {
+      guard found.count < limit, lookCount < Self.lookLimit else { return (found, last) }
+      if item.phase == .leased { found.append(state(of: item)) }
+      (lookCount, last) = (lookCount + 1, item.sequence)
+    }
+    return (found, nil)
+  }
 }

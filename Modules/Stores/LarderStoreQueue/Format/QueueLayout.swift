@@ -25,6 +25,10 @@ struct QueueLayout: Sendable {
   let states: KeyRange
   let dead: KeyRange
 
+  /// The ranges of the members of all groups, and of the records of schedules.
+  let members: KeyRange
+  let schedules: KeyRange
+
   /// The number of bytes by which a key of the base may be longer than the key of an item.
   let overhead: Int
 
@@ -38,6 +42,8 @@ struct QueueLayout: Sendable {
     lateTimers = .prefix(prefix + "u")
     states = .prefix(prefix + "s")
     dead = .prefix(prefix + "x")
+    members = .prefix(prefix + "g")
+    schedules = .prefix(prefix + "c")
     overhead = prefix.count + 1 + 2 + QueueLayout.sequenceLength
   }
 
@@ -125,6 +131,19 @@ struct QueueLayout: Sendable {
     guard bytes.count >= prefix.count + 1 + QueueLayout.sequenceLength else { return nil }
     return UInt128(bigEndianBytes: bytes.suffix(QueueLayout.sequenceLength))
   }
+
+  /// Returns the group and the sequence number in the key of a member, or `nil` if the key is damaged.
+  func member(_ key: StoreKey) -> (group: StoreKey, sequence: UInt128)? {
+    let bytes = key.bytes.dropFirst(prefix.count + 1)
+    guard let length = bytes.first, length > 0, bytes.count == 1 + Int(length) + QueueLayout.sequenceLength else {
+      return nil
+    }
+    let rest = bytes.dropFirst()
+    return (StoreKey(bytes: rest.prefix(Int(length))), UInt128(bigEndianBytes: rest.dropFirst(Int(length))))
+  }
+
+  /// Returns the name of a schedule in the key of its record.
+  func scheduleName(of key: StoreKey) -> StoreKey { StoreKey(bytes: key.bytes.dropFirst(prefix.count + 1)) }
 
   /// Returns the subject of a timer, or `nil` if the key is damaged.
   func subject(ofTimer key: StoreKey) -> QueueTimer? { QueueTimer(key.bytes.dropFirst(prefix.count + 1 + 8)) }

@@ -11,6 +11,7 @@ extension CaseList where Store: DurableQueue {
     addDeadLetterCases()
     addWaitingCases()
     addEntryCases()
+    addInspectionCases()
     addQueueHistoryCases()
   }
 }

@@ -107,6 +107,13 @@ extension CaseList where Store: DurableQueue {
           ("asking whether it is paused", { _ = try await pausable.isPaused() }),
         ]
       }
+      if let lists = AnyDataStore(queue).inspectableQueue {
+        calls += [
+          ("listing leased items", { _ = try await lists.leasedItems(limit: 1, after: nil) }),
+          ("listing groups", { _ = try await lists.groups(limit: 1, after: nil) }),
+          ("listing schedules", { _ = try await lists.schedules(limit: 1, after: nil) }),
+        ]
+      }
       for (name, call) in calls { try await expect(name, throws: .closed, by: call) }
     }
     if Store.self is any PausableQueue.Type { addPausingCases() }

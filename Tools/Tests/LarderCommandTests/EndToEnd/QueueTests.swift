@@ -348,6 +348,7 @@ import Testing
     ("dead list", [], "deadLetters"),
     ("dead requeue", ["a"], "requeue"), ("dead expire", ["--older-than", "1d"], "deadLetters"),
     ("dead purge", [], "purgeDeadLetters"), ("stat", [], "statistics"), ("watch", ["--count", "1"], "statistics"),
+    ("leased", [], "leasedItems"),
   ]
 
   @Test func `every verb of the group reports its operation`() async throws {

@@ -23,7 +23,7 @@ struct QueueCommand: AsyncParsableCommand {
     subcommands: [
       QueueEnqueueCommand.self, QueueReceiveCommand.self, QueueAcknowledgeCommand.self, QueueReleaseCommand.self,
       QueueExtendCommand.self, QueueDeadCommand.self, QueueMoveCommand.self, QueueStatCommand.self,
-      QueueWatchCommand.self, QueuePauseCommand.self, QueueResumeCommand.self,
+      QueueWatchCommand.self, QueueLeasedCommand.self, QueuePauseCommand.self, QueueResumeCommand.self,
     ])
 }
 
@@ -107,6 +107,16 @@ enum QueueLine {
       members.append(("message", "\(JSONText(string: error.fullMessage))"))
       EntryLine.append(key: letter.key, members, to: &bytes)
     }
+  }
+
+  /// Appends the line of a leased item, without its end.
+  static func append(_ item: HeldItem, to bytes: inout [UInt8]) {
+    var members: [(name: String, json: String)] = [
+      ("attempt", "\(item.attempt)"), ("deadline", "\"\(item.deadline.formatted(.iso8601))\""),
+      ("sequence", "\(item.sequence)"),
+    ]
+    if let group = item.group { members.append(("group", "\(JSONText(string: group.string ?? "0x" + group.hexadecimal))")) }
+    EntryLine.append(key: item.key, members, to: &bytes)
   }
 
   /// Returns the members of an object for the numbers of items by state.
