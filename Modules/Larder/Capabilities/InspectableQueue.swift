@@ -13,7 +13,7 @@
 ///
 /// Each method returns a page of at most 1,000 entries, and reads a bounded number of records for it, however many items the queue
 /// has. A page can therefore have fewer entries than you asked for, or none, although more follow. ``QueuePage/next`` is `nil`
-/// on the last page only.
+/// on the last page only, unless you ask for no entries.
 ///
 /// Nothing is changed, and no value is read. The records of a page are read at moments close to each other, and the queue
 /// changes between two pages: an entry that stays as it is appears once, and one that changes can appear twice or not at all.
