@@ -121,6 +121,7 @@ struct PageTests {
       #expect(try await browser.get("entry?store=0&key=626164").status == .internalServerError)
       let report = try await browser.text("damage?store=0&run=yes")
       #expect(report.contains("1 findings in 2 entries"))
+      #expect(report.contains("run <code>larder salvage</code> with the URL of this store and that of a new one."))
     }
   }
 

@@ -34,7 +34,7 @@ struct QueueListPageTests {
       #expect(deliveries.count == 121)
       let page = try await browser.text("queue?store=0")
       #expect(page.contains("<h2>Held by consumers</h2>") && page.contains("leased?store=0"))
-      #expect(page.matches(of: /<td class="number">1<\/td>/).count == 10)
+      #expect(page.matches(of: /<td class="number" data-label="Attempt">1<\/td>/).count == 10)
       var address: String? = "leased?store=0"
       var (ids, lengths) = (Set<Substring>(), [Int]())
       while let current = address {
@@ -63,7 +63,10 @@ struct QueueListPageTests {
       try await queue.enqueue((0..<150).map { QueueInput("\($0)", group: "many") })
       _ = try await queue.receive(max: 1, lease: .seconds(600))
       let page = try await browser.text("groups?store=0")
-      let rows = page.matches(of: #/<tr><th scope="row">(.+?)</th><td class="number">(.+?)</td><td>(.+?)</td></tr>/#)
+      let rows = page.matches(
+        of:
+          #/<tr><th scope="row">(.+?)</th><td class="number" data-label="Items">(.+?)</td><td data-label="Blocked by">(.+?)</td></tr>/#
+      )
       let texts = rows.map { "\($0.1) \($0.2) \($0.3.replacing(#/<[^>]+>/#, with: ""))" }
       #expect(texts.count == 4, "\(page)")
       for (text, start) in zip(
@@ -87,8 +90,14 @@ struct QueueListPageTests {
       }
       try await queue.base.setValue([1], forKey: "q/cbroken")
       let page = try await browser.text("schedules?store=0")
-      #expect(page.matches(of: #/<th scope="row">(daily|hourly&lt;)</th><td>\d{4}-\d\d-\d\dT[^<]+Z</td>/#).count == 2)
-      #expect(page.contains("<th scope=\"row\">broken</th><td><span class=\"problem\">the record is damaged</span>"))
+      #expect(
+        page.matches(
+          of: #/<th scope="row">(daily|hourly&lt;)</th><td data-label="Last due date">\d{4}-\d\d-\d\dT[^<]+Z</td>/#
+        ).count == 2)
+      #expect(
+        page.contains(
+          "<th scope=\"row\">broken</th><td data-label=\"Last due date\"><span class=\"problem\">the record is damaged</span>"
+        ))
     }
   }
 

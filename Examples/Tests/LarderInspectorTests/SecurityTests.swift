@@ -18,7 +18,7 @@ struct SecurityTests {
     "counts?store=0",
     "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "search?store=0&contains=s",
     "http?store=0", "response?store=0&url=http://a/", "body?store=0&url=http://a/", "usage?store=0",
-    "measurements?store=0", "style.css",
+    "measurements?store=0", "leased?store=0", "groups?store=0", "schedules?store=0", "style.css",
     "script.js",
   ]
   private let removal: KeyValuePairs<String, String> = [
@@ -183,7 +183,9 @@ struct SecurityTests {
     for entry in entries {
       #expect(entry.metadata["store"] == "s")
       #expect(entry.metadata["change"] == "remove")
-      #expect(!"\(entry)".contains("secret") && !"\(entry)".contains("6b"))
+      // The random number of the request can have the digits of the key.
+      let text = "\(entry.message) \(entry.metadata.filter { $0.key != "hb.request.id" })"
+      #expect(!text.contains("secret") && !text.contains("6b"))
     }
   }
 

@@ -44,7 +44,9 @@ public struct HeldItem: Sendable, Hashable {
   /// The number of deliveries so far; that of the present consumer is one of them.
   public var attempt: Int
 
-  /// A Boolean value that indicates whether a consumer has the item. Otherwise, it is delayed.
+  /// A Boolean value that indicates whether a consumer has the item.
+  ///
+  /// Otherwise, it is delayed.
   public var isLeased: Bool
 
   /// The date when the lease or the delay ends, by the clock that the queue uses for it.

@@ -108,6 +108,7 @@ enum Assets {
       .stacked tr { display: block; padding: .4rem 0; border-bottom: 1px solid var(--line); }
       .stacked tr:last-child { border-bottom: 0; }
       .stacked th, .stacked td { display: block; border: 0; padding: .15rem .6rem; text-align: left; max-width: none; }
+      .stacked td[data-label]::before { content: attr(data-label) ": "; color: var(--quiet); }
       .stacked td.actions { display: flex; padding: .4rem .6rem; }
     }
     """#

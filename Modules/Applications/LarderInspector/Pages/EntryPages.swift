@@ -112,7 +112,10 @@ extension InspectorPages {
     var note: HTML?
     if fields["run"] == "yes" {
       let report: VerificationReport
-      var advice: HTML = "To rescue the rest, use <code>larder salvage</code>."
+      var advice: HTML = """
+        To rescue the rest, run <code>larder salvage</code> with the URL of this store and that of a new one. It copies the \
+        entries that can be read, lists the others, and leaves this store as it is.
+        """
       if let cache = store.httpCache {
         let verification = try await cache.inspector.verify()
         report = verification.report

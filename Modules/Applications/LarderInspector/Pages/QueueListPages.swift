@@ -47,7 +47,7 @@ extension InspectorPages {
             "\(link(number, item)), \(item.isLeased ? "leased" : "delayed") until \(time(item.deadline))"
           } ?? "<span class=\"quiet\">none</span>"
         return """
-          <tr><th scope="row">\(Readable.key(group.name))</th><td class="number">\(count)</td><td>\(blocker)</td></tr>
+          <tr><th scope="row">\(Readable.key(group.name))</th><td class="number" data-label="Items">\(count)</td><td data-label="Blocked by">\(blocker)</td></tr>
           """
       }
       let table = table(
@@ -68,7 +68,8 @@ extension InspectorPages {
       let rows = page.entries.map { schedule -> HTML in
         let date: HTML =
           schedule.lastDueDate.map { "\(time($0))" } ?? "<span class=\"problem\">the record is damaged</span>"
-        return "<tr><th scope=\"row\">\(Readable.key(schedule.name))</th><td>\(date)</td></tr>"
+        return
+          "<tr><th scope=\"row\">\(Readable.key(schedule.name))</th><td data-label=\"Last due date\">\(date)</td></tr>"
       }
       let table = table(
         rows, isLast: page.next == nil, empty: "No schedule has enqueued items.",
@@ -101,8 +102,8 @@ extension InspectorPages {
   private func leaseTable(_ number: Int, _ page: QueuePage<HeldItem>) -> HTML {
     let rows = page.entries.map { item -> HTML in
       """
-      <tr><th scope="row">\(link(number, item))</th><td>\(item.group.map(Readable.key) ?? "–")</td><td class="number">\(item.attempt)</td>
-      <td>\(time(item.deadline))</td></tr>
+      <tr><th scope="row">\(link(number, item))</th><td data-label="Group">\(item.group.map(Readable.key) ?? "–")</td>
+      <td class="number" data-label="Attempt">\(item.attempt)</td><td data-label="Leased until">\(time(item.deadline))</td></tr>
       """
     }
     return table(
@@ -116,7 +117,7 @@ extension InspectorPages {
   private func table(_ rows: [HTML], isLast: Bool, empty: String, head: HTML) -> HTML {
     guard rows.isEmpty else {
       return """
-        <div class="table"><table><thead><tr>\(head)</tr></thead>
+        <div class="table stacked"><table><thead><tr>\(head)</tr></thead>
         <tbody>\(rows)</tbody></table></div>
         """
     }

@@ -122,8 +122,8 @@ extension InspectorPages {
           """
       }
       return """
-        <tr><th scope="row">\(Readable.key(letter.key))</th><td>\(letter.reason)</td><td class="number">\(letter.attempts)</td>
-        <td>\(letter.date.ISO8601Format())</td><td class="preview">\(value?.preview ?? "")</td>\(buttons)</tr>
+        <tr><th scope="row">\(Readable.key(letter.key))</th><td>\(letter.reason)</td><td class="number" data-label="Attempts">\(letter.attempts)</td>
+        <td data-label="Died">\(letter.date.ISO8601Format())</td><td class="preview">\(value?.preview ?? "")</td>\(buttons)</tr>
         """
     }
     let change: HTML? = isWritable ? "<th scope=\"col\">Change</th>" : nil

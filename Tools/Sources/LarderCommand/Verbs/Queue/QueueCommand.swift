@@ -115,7 +115,10 @@ enum QueueLine {
       ("attempt", "\(item.attempt)"), ("deadline", "\"\(item.deadline.formatted(.iso8601))\""),
       ("sequence", "\(item.sequence)"),
     ]
-    if let group = item.group { members.append(("group", "\(JSONText(string: group.string ?? "0x" + group.hexadecimal))")) }
+    if let group = item.group {
+      let name = group.string ?? "0x" + group.hexadecimal
+      members.append(("group", "\(JSONText(string: name))"))
+    }
     EntryLine.append(key: item.key, members, to: &bytes)
   }
 
