@@ -96,5 +96,17 @@ import Testing
     let other = try await inspector.decision(on: request("/fresh", [.authorization: "b"]))
     #expect(!other.status.isHit && other.answer == nil && other.candidateCount == 0)
   }
+
+  @Test func `a response to a request without a user counts for users only if it is public`() async throws {
+    var configuration = HTTPCacheConfiguration.private
+    configuration.identity = { Array(($0.headerFields[.authorization] ?? "").utf8) }
+    let test = try await CacheUnderTest(configuration)
+    _ = try await test.get("/fresh", from: Self.origin)
+    let inspector = try HTTPCacheInspector(test.store, configuration: test.cache.configuration)
+    try await waitUntil { try await inspector.responses(to: "https://example.com/fresh").count == 1 }
+    #expect(try await inspector.decision(on: request("/fresh")).status.isHit)
+    let user = try await inspector.decision(on: request("/fresh", [.authorization: "a"]))
+    #expect(!user.status.isHit && user.candidateCount == 0)
+  }
 }
 #endif
