@@ -104,7 +104,7 @@ struct HTTPSchedules {
   /// A slow reader never fails if the body is stored, and delays a fast one for at most the limit if it is not.
   @Test func `a slow reader does not stop others`() async throws {
     let tooSlow = Shared(0)
-    try await runSchedules("a slow reader", share: 0.5) { context in
+    let hasRun = try await runSchedules("a slow reader", share: 0.5) { context in
       let base = context.slowStore()
       var generator = context.generator()
       // The body is stored; or it is too large; or the store fails in the middle.
@@ -122,7 +122,7 @@ struct HTTPSchedules {
         tooSlow.change { $0 += 1 }
       }
     }
-    #expect(tooSlow.value > 0)
+    #expect(!hasRun || tooSlow.value > 0)
   }
 
   /// A caller whose task runs late gets the body from its beginning, also if the body turns out to be too large for the store when
@@ -142,7 +142,7 @@ struct HTTPSchedules {
   func `an invalidated response is not served`(withErrors: Bool, withCancellation: Bool) async throws {
     let hits = Shared(0)
     let name = "invalidations\(withErrors ? ", errors" : "")\(withCancellation ? ", cancellation" : "")"
-    try await runSchedules(name, switchesAtLocks: !withCancellation) { context in
+    let hasRun = try await runSchedules(name, switchesAtLocks: !withCancellation) { context in
       let base = context.slowStore()
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=3600"])
       let cache = try await Self.open(base, context)
@@ -181,13 +181,13 @@ struct HTTPSchedules {
       }
       hits.change { $0 += cache.statistics().hitCount }
     }
-    #expect(hits.value > 0)
+    #expect(!hasRun || hits.value > 0)
   }
 
   /// A response is served only while it is fresh, or after the origin has confirmed it.
   @Test func `a stale response is validated`() async throws {
     let validations = Shared(0)
-    try await runSchedules("revalidation") { context in
+    let hasRun = try await runSchedules("revalidation") { context in
       let origin = VersionedOrigin(context, fields: [.cacheControl: "max-age=4"], delay: .seconds(1))
       let cache = try await Self.open(context.slowStore(), context)
       try await concurrently(4) { task in
@@ -208,7 +208,7 @@ struct HTTPSchedules {
       }
       validations.change { $0 += cache.statistics().validationCount }
     }
-    #expect(validations.value > 0)
+    #expect(!hasRun || validations.value > 0)
   }
 
   /// Requests that were under way when the origin began to fail do not delay the request that finds out that it works again.

@@ -36,7 +36,7 @@ struct MirrorSchedules {
   /// - Parameter errorProbability: The probability of an error before or after an operation of either store.
   @Test(arguments: [0, 0.06]) func `a move loses no write`(_ errorProbability: Double) async throws {
     let moves = Shared(0)
-    try await runSchedules("a mirror that moves, with \(errorProbability) errors") { context in
+    let hasRun = try await runSchedules("a mirror that moves, with \(errorProbability) errors") { context in
       let history = HistoryTrial("a mirror") { _ in
         let sides = [0, 1].map { context.slowStore(of: Int.self, number: $0) }
         // The secondary has entries that the primary lacks, and other values.
@@ -61,7 +61,7 @@ struct MirrorSchedules {
       try await history.runConcurrently(
         rounds: 1, seed: context.seed, tasks: 3, length: 5, mayFail: errorProbability > 0)
     }
-    #expect(moves.value > 0)
+    #expect(!hasRun || moves.value > 0)
   }
 
   /// A comparison beside writers finds no difference that is only a running write.

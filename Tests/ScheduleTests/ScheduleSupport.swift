@@ -35,21 +35,24 @@ private let replayedSchedule = ProcessInfo.processInfo.environment["LARDER_SCHED
 ///   - switchesAtLocks: A Boolean value that indicates whether other work also runs around locks. Defaults to `true`.
 ///   - regressions: The texts of schedules that failed once, which run first. Defaults to an empty list.
 ///   - body: The closure.
+/// - Returns: A Boolean value that indicates whether the trial has run, and not only one schedule.
+@discardableResult
 func runSchedules(
   _ name: String, share: Double = 1, switchesAtLocks: Bool = true, regressions: [String] = [],
   _ body: @escaping @Sendable (ScheduledContext) async throws -> Void
-) async throws {
-  if let trialFilter, !name.contains(trialFilter) { return }
+) async throws -> Bool {
+  if let trialFilter, !name.contains(trialFilter) { return false }
   let trial = ScheduledTrial(name, switchesAtLocks: switchesAtLocks, body: body)
   for text in replayedSchedule.map({ [$0] }) ?? regressions {
     guard let schedule = Schedule(text) else { throw Wrong("\(text) is no schedule") }
     try await trial.replay(schedule)
   }
-  if replayedSchedule != nil { return }
+  if replayedSchedule != nil { return false }
   let count = max(1, Int(Double(scheduleCount) * share))
   let start = ContinuousClock.now
   try await trial.run(schedules: count, seed: firstSeed)
   print("Schedules of \(name): \(count) in \(ContinuousClock.now - start)")
+  return true
 }
 
 /// Runs a closure in several child tasks, and waits for all of them.

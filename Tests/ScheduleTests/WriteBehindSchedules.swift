@@ -211,7 +211,7 @@ struct WriteBehindSchedules {
   /// An outage that does not end, and a close with a limit: what was accepted is in the base or in the second store.
   @Test func `closing saves what it cannot write`() async throws {
     let saved = Shared(0)
-    try await runSchedules("closing write-behind in an outage") { context in
+    let hasRun = try await runSchedules("closing write-behind in an outage") { context in
       let writes = Shared([Writes](repeating: Writes(), count: 3))
       let base = Base(context, errorProbability: 0.1)
       let rescue = context.slowStore(of: UnwrittenChange<Int>.self, number: 1)
@@ -244,7 +244,7 @@ struct WriteBehindSchedules {
         guard own.values.allSatisfy({ $0 <= writes.begun }) else { throw Wrong("\(own) of \(writes)") }
       }
     }
-    #expect(saved.value > 0)
+    #expect(!hasRun || saved.value > 0)
   }
 
   /// Errors that pass do not show in the results of operations.
