@@ -179,6 +179,22 @@ import Testing
     #expect(values.last == 2)
   }
 
+  /// Also a schedule of a trial repeats only then.
+  @Test func `equal random numbers give equal entries`() async throws {
+    var contents: [[StoreEntry<[UInt8]>]] = []
+    for seed: UInt64 in [7, 7, 8] {
+      let bytes = MemoryStore<[UInt8]>()
+      let queue = try await StoreQueue(
+        bytes, prefix: "q/", codec: .cbor(Int.self),
+        environment: .manual(ManualClock(), randomness: SeededGenerator(seed: seed)))
+      try await queue.enqueue((0..<3).map { QueueInput($0, group: "g") })
+      _ = try await queue.receive(max: 2, lease: .seconds(60))
+      contents.append(try bytes.entries(in: .all, limit: .max, order: .ascending))
+    }
+    #expect(contents[0] == contents[1])
+    #expect(contents[0] != contents[2])
+  }
+
   @Test func `an item without a state holds back no group`() async throws {
     let queue = try await open()
     try await queue.enqueue((0..<3).map { QueueInput($0, group: "g") })
