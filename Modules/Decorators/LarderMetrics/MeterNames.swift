@@ -1,6 +1,6 @@
 #if Metrics
-internal import Larder
-internal import Tracing
+import Larder
+import Tracing
 
 /// The names under which a ``StoreMeter`` reports to swift-metrics and swift-distributed-tracing.
 ///

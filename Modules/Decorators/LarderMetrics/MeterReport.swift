@@ -1,6 +1,6 @@
 #if Metrics
-internal import Foundation
-internal import Larder
+import Foundation
+import Larder
 
 /// The measurements of a ``StoreMeter`` up to one moment.
 ///

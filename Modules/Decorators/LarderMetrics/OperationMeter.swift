@@ -1,8 +1,8 @@
 #if Metrics
-internal import CoreMetrics
-internal import Histogram
-internal import Larder
-internal import Synchronization
+import CoreMetrics
+import Histogram
+import Larder
+import Synchronization
 
 /// Measures one kind of operation, for the report and for swift-metrics.
 ///

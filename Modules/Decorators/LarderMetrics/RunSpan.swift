@@ -1,6 +1,6 @@
 #if Metrics
-internal import Larder
-internal import Tracing
+import Larder
+import Tracing
 
 /// The tracing span of an operation or a block.
 @usableFromInline

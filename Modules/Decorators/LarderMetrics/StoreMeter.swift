@@ -1,6 +1,6 @@
 #if Metrics
 public import CoreMetrics
-internal import Larder
+import Larder
 public import Logging
 public import Tracing
 

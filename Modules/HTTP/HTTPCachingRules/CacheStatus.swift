@@ -1,6 +1,6 @@
 #if HTTPCache
 public import HTTPTypes
-internal import RawStructuredFieldValues
+import RawStructuredFieldValues
 
 /// The way a cache handled a request, as `Cache-Status` of RFC 9211 says it.
 ///

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 /// A cursor over the bytes of a field value, with the productions that the parsers share (RFC 9110, section 5.6).
 ///

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 extension HTTPCacheRules {
   /// Decides on a 304 (RFC 9111, sections 4.3.3 and 4.3.4).

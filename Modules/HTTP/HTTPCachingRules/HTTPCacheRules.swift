@@ -2,9 +2,9 @@
 public import HTTPTypes
 
 #if canImport(FoundationEssentials)
-internal import FoundationEssentials
+import FoundationEssentials
 #else
-internal import Foundation
+import Foundation
 #endif
 
 /// The two kinds of caches of RFC 9111.

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 extension HTTPCacheRules {
   /// Decides on a 206 (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 15.3.7).

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 /// The values of a request's fields that the rules need, parsed in one pass.
 struct RequestFacts: Sendable {

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 /// The values of a response's fields that the rules need, parsed once.
 struct ResponseFacts: Sendable {

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 /// The values of the request fields that `Vary` names, in the form in which they are compared (RFC 9111, section 4.1).
 ///

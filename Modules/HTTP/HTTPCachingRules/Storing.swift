@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 extension HTTPCacheRules {
   /// The status codes whose caching requirements the rules meet, for `must-understand`.

@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPTypes
-internal import RawStructuredFieldValues
+import HTTPTypes
+import RawStructuredFieldValues
 
 extension CacheControl {
   /// Reads a targeted field (RFC 9213), a dictionary of RFC 9651.

@@ -1,6 +1,6 @@
 #if HTTPClient
-internal import CZlib
-internal import NIOCore
+import CZlib
+import NIOCore
 
 /// A decoder of a body in gzip (RFC 1952) or deflate (RFC 1950), one piece after another.
 ///

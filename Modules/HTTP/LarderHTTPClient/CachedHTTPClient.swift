@@ -1,12 +1,12 @@
 #if HTTPClient
 public import AsyncHTTPClient
-internal import Crypto
-internal import HTTPCachingRules
-internal import HTTPTypes
+import Crypto
+import HTTPCachingRules
+import HTTPTypes
 public import LarderHTTPCache
 public import Logging
 public import NIOCore
-internal import NIOHTTP1
+import NIOHTTP1
 
 /// An `HTTPClient` with a cache.
 ///

@@ -1,7 +1,7 @@
 #if HTTPClient
-internal import LarderHTTPCache
-internal import NIOCore
-internal import NIOHTTP1
+import LarderHTTPCache
+import NIOCore
+import NIOHTTP1
 
 /// The body of a response, decoded while it is read.
 struct DecodedBody: AsyncSequence, Sendable {

@@ -1,8 +1,8 @@
 #if HTTPClient
-internal import AsyncHTTPClient
-internal import Foundation
-internal import HTTPTypes
-internal import NIOHTTP1
+import AsyncHTTPClient
+import Foundation
+import HTTPTypes
+import NIOHTTP1
 
 /// The target of a request, as AsyncHTTPClient sends it.
 ///

@@ -1,9 +1,9 @@
 #if HTTPClient
-internal import AsyncHTTPClient
-internal import HTTPTypes
-internal import LarderHTTPCache
-internal import NIOCore
-internal import NIOHTTP1
+import AsyncHTTPClient
+import HTTPTypes
+import LarderHTTPCache
+import NIOCore
+import NIOHTTP1
 
 extension HTTPForwardedResponse {
   /// Creates the response that the cache decides on.

@@ -1,8 +1,8 @@
 #if HTTPClient
-internal import AsyncHTTPClient
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import NIOHTTP1
+import AsyncHTTPClient
+import HTTPCachingRules
+import HTTPTypes
+import NIOHTTP1
 
 /// The redirects of a request so far.
 struct Redirection {

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import Foundation
+import Foundation
 
 /// The bytes of a body that have arrived and were not read.
 struct BodyIntake {

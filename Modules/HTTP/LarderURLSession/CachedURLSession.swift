@@ -1,8 +1,8 @@
 #if HTTPCache
 public import Foundation
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 public import LarderHTTPCache
 
 #if canImport(FoundationNetworking)

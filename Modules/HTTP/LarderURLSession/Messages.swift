@@ -1,11 +1,11 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import LarderHTTPCache
+import Foundation
+import HTTPCachingRules
+import HTTPTypes
+import LarderHTTPCache
 
 #if canImport(FoundationNetworking)
-internal import FoundationNetworking
+import FoundationNetworking
 #endif
 
 extension HTTPRequest {

@@ -1,10 +1,10 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
-internal import HTTPTypes
+import Foundation
+import HTTPCachingRules
+import HTTPTypes
 
 #if canImport(FoundationNetworking)
-internal import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The fields that a `URLSession` adds to requests, and that responses may depend on.

@@ -1,9 +1,9 @@
 #if HTTPCache
-internal import Foundation
-internal import Larder
+import Foundation
+import Larder
 
 #if canImport(FoundationNetworking)
-internal import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// The delegate of a session that passes responses on as they arrive and follows no redirects.

@@ -1,9 +1,9 @@
 #if HTTPCache
-internal import Foundation
-internal import Larder
+import Foundation
+import Larder
 
 #if canImport(FoundationNetworking)
-internal import FoundationNetworking
+import FoundationNetworking
 #endif
 
 /// A request that a task of a `URLSession` carries out, and its response.

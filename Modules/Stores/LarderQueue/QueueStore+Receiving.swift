@@ -1,5 +1,4 @@
 public import Larder
-import LarderFiles
 
 /// Receiving items.
 extension QueueStore {

@@ -1,7 +1,7 @@
 #if SQLite
 public import Larder
 public import LarderFiles
-internal import LarderSQLiteFormat
+import LarderSQLiteFormat
 
 /// A provider that opens ``SQLiteStore``s for `StoreRegistry`, for URLs such as `sqlite:users.sqlite` and
 /// `sqlite:shop.sqlite#orders`.

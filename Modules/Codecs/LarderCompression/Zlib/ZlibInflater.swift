@@ -1,5 +1,5 @@
 #if Compression
-internal import CZlib
+import CZlib
 
 /// A decompressor of raw deflate (RFC 1951, without a header), one piece of data after another.
 ///

@@ -1,5 +1,5 @@
 #if Compression
-internal import CZlib
+import CZlib
 public import Larder
 
 /// A `z_stream` at a fixed address for its lifetime, since the library keeps the address.

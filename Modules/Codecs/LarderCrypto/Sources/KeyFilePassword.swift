@@ -1,5 +1,5 @@
 #if Crypto
-internal import Crypto
+import Crypto
 import Foundation
 
 /// A password that does not appear in descriptions, mirrors and errors.

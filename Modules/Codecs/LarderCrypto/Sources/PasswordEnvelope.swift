@@ -1,6 +1,6 @@
 #if Crypto
-internal import Crypto
-internal import CryptoExtras
+import Crypto
+import CryptoExtras
 import Foundation
 import Larder
 

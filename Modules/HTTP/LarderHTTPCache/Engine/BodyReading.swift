@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import Larder
+import Larder
 
 /// The reading of a response's body, from the store, from the origin, or from both.
 ///

@@ -1,8 +1,8 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import Foundation
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 
 /// The storage of a cache.
 typealias CacheStorage = ResponseStorage<AnyDataStore<[UInt8]>>

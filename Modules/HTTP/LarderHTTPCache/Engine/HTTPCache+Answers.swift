@@ -1,7 +1,7 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 
 extension HTTPCache {
   /// Returns a stored response as the answer.

@@ -1,7 +1,7 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 
 /// Stale responses while an origin fails, and the requests that find out whether it works again.
 extension HTTPCache {

@@ -1,7 +1,7 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 
 /// Changes of the store that a response of the origin implies.
 extension HTTPCache {

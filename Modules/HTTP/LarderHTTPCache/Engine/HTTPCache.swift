@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import Foundation
+import Foundation
 public import HTTPCachingRules
 public import HTTPTypes
 public import Larder

@@ -1,9 +1,9 @@
 #if HTTPCache && Metrics
-internal import CoreMetrics
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
-internal import Tracing
+import CoreMetrics
+import HTTPCachingRules
+import HTTPTypes
+import Larder
+import Tracing
 
 /// The instruments and the spans of one cache.
 final class HTTPCacheInstruments: Sendable {

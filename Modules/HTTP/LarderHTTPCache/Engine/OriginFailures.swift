@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPCachingRules
+import HTTPCachingRules
 
 /// The failures of origins that requests must know, so a stale response is served immediately while an origin fails.
 ///

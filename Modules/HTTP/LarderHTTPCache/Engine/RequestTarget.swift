@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import HTTPTypes
+import HTTPCachingRules
+import HTTPTypes
 
 /// The target of a request, from which both the key of its responses and the forwarded request are made.
 ///

@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPCachingRules
+import HTTPCachingRules
 public import HTTPTypes
 
 extension HTTPCacheInspector {

@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
+import Foundation
+import HTTPCachingRules
 public import Larder
 
 /// A view of the responses in the store of an HTTP cache, for tools.

@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// The bodies that readers and writers of one storage use, which are neither evicted nor removed.
 final class BodyLeases: Sendable {

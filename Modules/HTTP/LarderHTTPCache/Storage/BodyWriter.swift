@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// A body that is being stored.
 ///

@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// An entry of the log of invalidations.
 enum Invalidation: Sendable, Equatable {

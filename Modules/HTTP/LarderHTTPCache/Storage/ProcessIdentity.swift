@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import Larder
+import Larder
 
 /// A process, identified so that other processes can tell whether it has ended.
 ///

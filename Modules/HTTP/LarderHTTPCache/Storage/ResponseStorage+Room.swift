@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 extension ResponseStorage {
   /// Removes the bodies that were abandoned by their writers, and those that were retired long enough ago.

@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// The changes of one commit of a cache's storage, with the conditions under which they hold.
 ///

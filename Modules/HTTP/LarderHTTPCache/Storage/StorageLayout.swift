@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// The keys of a cache's entries in its store of bytes.
 ///

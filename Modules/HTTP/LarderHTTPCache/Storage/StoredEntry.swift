@@ -1,8 +1,8 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
-internal import HTTPTypes
-internal import Larder
+import Foundation
+import HTTPCachingRules
+import HTTPTypes
+import Larder
 
 /// A stored response: an entry of the store whose value is a record of the response and its bodies.
 ///

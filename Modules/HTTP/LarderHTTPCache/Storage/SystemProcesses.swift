@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import Foundation
-internal import Larder
+import Foundation
+import Larder
 
 extension ProcessTable {
   /// The processes of the system.

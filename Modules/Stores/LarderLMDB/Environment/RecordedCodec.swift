@@ -1,5 +1,4 @@
 #if LMDB
-import CLMDB
 import Larder
 
 /// The codec of an open store, which each write compares with the one in the store's record.

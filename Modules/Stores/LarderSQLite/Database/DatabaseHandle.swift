@@ -1,6 +1,5 @@
 #if SQLite
 import Larder
-import LarderFiles
 
 /// A handle with which one object uses a database, until the handle is closed or deinitialized.
 ///

@@ -1,5 +1,4 @@
 #if SQLite
-import CSQLite
 import Larder
 import LarderSQLiteFormat
 
