@@ -4,11 +4,12 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 # The amounts of work for `make soak`: the simulated power cuts, the steps of the short histories, the random histories of
-# each case, and the killed processes.
+# each case, the killed processes, and the operations after which resources are as at first.
 CUTS ?= 1000000
 STEPS ?= 3
 ROUNDS ?= 1000
 KILLS ?= 200
+OPERATIONS ?= 1000000
 
 # The number of images of a disk that lost power between two block writes, which `make soak` checks for each kind of store,
 # durability and file system.
@@ -34,7 +35,7 @@ SWIFT_BUILD := SWIFT_DETERMINISTIC_HASHING=1 swift build --scratch-path "$(CURDI
 PREFIX ?= /usr/local
 DESTDIR ?=
 
-# The arguments of `make instructions`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
+# The arguments of `make instructions`, `make dependants`, `make hit-ratio`, `make feed`, `make uploader`, `make image-cache`,
 # `make image-cache-test`, `make inspect`, `make notes`, `make orders` and `make proxy`. `--help` lists them.
 ARGUMENTS ?=
 
@@ -44,7 +45,7 @@ export TARGETS ?=
 
 FUZZ_FLAGS := -Xswiftc -sanitize=fuzzer,address -Xswiftc -use-ld=lld
 
-.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs feed-costs inspect
+.PHONY: help set-up set-up-build set-up-bench test test-postgres test-thread soak soak-runs fuzz fuzz-build schedules demo feed uploader image-cache image-cache-test notes orders payments scheduler shop proxy http-cache tool install bench bench-ratios instructions hit-ratio docs format lint api-check clean coordination-costs feed-costs dependants growth inspect
 
 help: ## List all targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
@@ -77,23 +78,23 @@ test-postgres: set-up ## Run the tests of LarderPostgres; LARDER_POSTGRES="host=
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --filter LarderPostgresTests
 
 test-thread: set-up ## Run the tests with the thread sanitizer, which detects data races.
-	LARDER_CUTS=500 LARDER_STEPS=1 TSAN_OPTIONS="suppressions=$(CURDIR)/Scripts/thread-sanitizer-suppressions" \
+	LARDER_ROUNDS=4 LARDER_TEST_LIMIT=10800 LARDER_CUTS=500 LARDER_STEPS=1 TSAN_OPTIONS="suppressions=$(CURDIR)/Scripts/thread-sanitizer-suppressions" \
 	  Scripts/run-tests $(TRAITS) --sanitize=thread --scratch-path .build-tsan
 
 schedules: set-up ## Run decorators and stacks in one order of events after another, until it is stopped or one fails.
 	while :; do \
 	  LARDER_SEED=$${LARDER_SEED:-$$(od -An -N7 -tu8 /dev/urandom | tr -d ' ')} \
-	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter '^ScheduleTests\.' || exit 1; \
+	  LARDER_SCHEDULES=10000 LARDER_TEST_LIMIT=86400 Scripts/run-tests $(TRAITS) --filter 'Schedules/' || exit 1; \
 	done
 
 # The depth of every test that reads one of these variables. Each of the two durabilities gets half of the cuts, and the program of the
 # tests is taken for hanging only after a day; the time limits of suites remain.
-DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) \
+DEEP = LARDER_CUTS=$$(($(CUTS) / 2)) LARDER_STEPS=$(STEPS) LARDER_ROUNDS=$(ROUNDS) LARDER_KILL_ROUNDS=$(KILLS) LARDER_OPERATIONS=$(OPERATIONS) \
   LARDER_TEST_LIMIT=86400
 
 # The first run, with little depth, finds plain faults early. `-enable-testing` is for `@testable` in release builds. The table at the
 # end counts the deep runs; it is also printed if one of them fails.
-soak: ## Search for broken promises for hours, and print what was found; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS or BLOCK_CUTS.
+soak: ## Search for broken promises for hours, and print what was found; set LARDER_SEED, CUTS, STEPS, ROUNDS, KILLS, OPERATIONS or BLOCK_CUTS.
 	@Scripts/set-up soak
 	LARDER_ROUNDS=4 Scripts/run-tests $(TRAITS) --configuration release -Xswiftc -enable-testing
 	find .build/release/ -path '*/Larder*.build/*.o' -not -path '*Tests.build/*' -print0 | xargs -0 Scripts/scan-stale-threads
@@ -113,11 +114,13 @@ soak-runs:
 	folder="$$(Scripts/set-up-lmdb)"; [ -z "$$folder" ] || LD_LIBRARY_PATH="$$folder" Scripts/power-cuts \
 	  "$$($(SWIFT_BUILD) --package-path Tools --show-bin-path)/PowerCutWorker" --cuts $(BLOCK_CUTS) --kinds lmdb
 
-# Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
-fuzz: set-up-build ## Feed decoders and recoveries with inputs from libFuzzer; TARGETS=… chooses them, DURATION=… sets the seconds of each.
+fuzz-build: set-up-build
 	@mkdir -p Fuzzing/Sources/FuzzLarder/Linked
 	@ln -sfn $(CURDIR)/Tests/LarderCBORTests/DecoderProbe.swift $(CURDIR)/Tests/FormatTests/Fuzz/*.swift Fuzzing/Sources/FuzzLarder/Linked/
 	swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS)
+
+# Findings are written to Fuzzing/.build. The inputs that reached new code stay there for the next run.
+fuzz: fuzz-build ## Feed decoders and recoveries with inputs from libFuzzer; TARGETS=… chooses them, DURATION=… sets the seconds of each.
 	@program="$$(swift build --package-path Fuzzing --configuration release $(FUZZ_FLAGS) --show-bin-path)/FuzzLarder"; \
 	  for target in $${TARGETS:-$$("$$program")}; do \
 	    mkdir -p "Fuzzing/.build/corpus/$$target" "Tests/FormatTests/Inputs/$$target"; \
@@ -206,11 +209,19 @@ bench-ratios: set-up-bench ## Measure only the ratios, in one table, and draw th
 	  status=$$?; $(if $(ONLY),,Scripts/draw-charts;) exit $$status
 
 # Callgrind, which counts them, does not exist for macOS on Apple processors.
-instructions: set-up-bench ## Count the instructions of twelve hot paths, and compare them; ARGUMENTS=--record for new counts.
+instructions: set-up-bench ## Count the instructions and allocations of hot paths, and compare them; ARGUMENTS=--record for new counts.
 	swift build --package-path Benchmarks --configuration release --product InstructionCounts
 	@find "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/" -path '*.build/*.o' -print0 | \
 	  xargs -0 Scripts/scan-stale-threads
 	@Scripts/check-instructions "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/InstructionCounts" $(ARGUMENTS)
+
+dependants: set-up-build ## Measure what programs pay for Larder with one store and for other packages, and write Docs/Dependants.md.
+	Scripts/dependants $(ARGUMENTS)
+
+growth: set-up-bench ## Measure how costs grow with the number of entries, write Docs/Growth.md, and draw the chart; ARGUMENTS="--only lmdb --largest 1000000".
+	swift build --package-path Benchmarks --configuration release --product Growth
+	Scripts/growth "$$(swift build --package-path Benchmarks --configuration release --show-bin-path)/Growth" $(ARGUMENTS)
+	Scripts/draw-charts
 
 coordination-costs: set-up-bench ## Measure a free lock and a rate decision over several stores, beside Redis and PostgreSQL's advisory locks.
 	swift build --package-path Benchmarks --configuration release --product CoordinationCosts

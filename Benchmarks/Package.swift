@@ -81,6 +81,19 @@ let package = Package(
         "PeakMemory", .product(name: "Larder", package: "Larder"), .product(name: "LarderQueue", package: "Larder"),
       ]),
     .executableTarget(
+      name: "Growth",
+      dependencies: [
+        "PeakMemory", "PostgresServers", "RawLMDB", "RawSQLite",
+        .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderCompressedFile", package: "Larder"),
+        .product(name: "LarderJSON", package: "Larder"),
+        .product(name: "LarderLMDB", package: "Larder"),
+        .product(name: "LarderPostgres", package: "Larder"),
+        .product(name: "LarderQueue", package: "Larder"),
+        .product(name: "LarderSQLite", package: "Larder"),
+        .product(name: "LarderTesting", package: "Larder"),
+      ]),
+    .executableTarget(
       name: "InstructionCounts",
       dependencies: [
         "CallgrindRequests",

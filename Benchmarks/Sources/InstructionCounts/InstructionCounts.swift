@@ -9,7 +9,7 @@ import LarderJSON
 import LarderLMDB
 import LarderMetrics
 
-/// Runs hot paths of Larder for `Scripts/check-instructions`, which counts their instructions with valgrind.
+/// Runs hot paths of Larder for `Scripts/check-instructions`, which counts their instructions and allocations with valgrind.
 ///
 /// The name of each count ends with the number of operations.
 @main
@@ -54,6 +54,8 @@ enum InstructionCounts {
 
     let cached = memory.cached()
     try await countGets("CachedStore get of a cached value", cached)
+    let small = memory.cached(CachedStoreConfiguration(entryLimit: 10))
+    try await countGets("CachedStore get of a value that is not cached", small)
 
     let expiring = MemoryStore<Expiring<User>>().expiring(.after(.seconds(3600)))
     try await fill(expiring)
@@ -75,10 +77,11 @@ enum InstructionCounts {
     try await fill(lmdb)
     try await countGets("LMDBStore get", lmdb)
     let pageSize = 100
-    try await count("LMDBStore scan of an entry", operationCount / pageSize) { _ in
+    try await count("LMDBStore scan of an entry", operationCount / pageSize, of: pageSize) { _ in
       consume(try await lmdb.entries(in: .all, limit: pageSize))
     }
-    try await count("LMDBStore set of an entry in a batch", operationCount / pageSize) { batch in
+    // More batches than pages, because the threads of the writer allocate as they like.
+    try await count("LMDBStore set of an entry in a batch", 100, of: pageSize) { batch in
       let changes = (0..<pageSize).map { BatchChange.set(key(batch * pageSize + $0), user) }
       try await lmdb.apply(ChangeBatch(changes))
     }
@@ -96,20 +99,22 @@ enum InstructionCounts {
     try await count(name) { consume(try await store.value(forKey: key($0))) }
   }
 
-  /// Counts the instructions of operations, after running them twice without counting.
+  /// Counts the instructions and allocations of operations, after running them twice without counting.
   ///
   /// - Parameters:
   ///   - name: The name of the count.
-  ///   - roundCount: The number of calls of `body`, which together make `operationCount` operations.
+  ///   - roundCount: The number of calls of `body`.
+  ///   - size: The number of operations in a call.
   private static func count(
-    _ name: String, _ roundCount: Int = operationCount, _ body: (Int) async throws -> Void
+    _ name: String, _ roundCount: Int = operationCount, of size: Int = 1, _ body: (Int) async throws -> Void
   ) async throws {
+    let label = "\(name) \(roundCount * size)"
     for _ in 0..<2 {
       for number in 0..<roundCount { try await body(number) }
     }
     larder_callgrind_begin()
     for number in 0..<roundCount { try await body(number) }
-    larder_callgrind_end("\(name) \(operationCount)")
+    larder_callgrind_end(label)
   }
 
   @inline(never)

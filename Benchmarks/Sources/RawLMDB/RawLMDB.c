@@ -98,6 +98,34 @@ int raw_lmdb_scan_copies(raw_lmdb *raw, uint64_t *sum) {
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
+int raw_lmdb_page_copies(raw_lmdb *raw, const uint8_t *keys, size_t key_size, size_t count, size_t page_size,
+                         uint64_t *sum) {
+  uint8_t **copies = malloc(2 * page_size * sizeof(uint8_t *));
+  int code = 0;
+  for (size_t i = 0; i < count && !code; i++) {
+    MDB_cursor *cursor;
+    MDB_val key = {key_size, (void *)(keys + i * key_size)};
+    MDB_val data;
+    size_t size = 0;
+    code = mdb_txn_renew(raw->reader);
+    if (code) break;
+    code = mdb_cursor_open(raw->reader, raw->database, &cursor);
+    if (!code) {
+      while (size < page_size && !(code = mdb_cursor_get(cursor, &key, &data, size ? MDB_NEXT : MDB_SET_RANGE))) {
+        copies[2 * size] = memcpy(malloc(key.mv_size), key.mv_data, key.mv_size);
+        copies[2 * size + 1] = memcpy(malloc(data.mv_size), data.mv_data, data.mv_size);
+        *sum += copies[2 * size + 1][0];
+        size++;
+      }
+      for (size_t k = 0; k < 2 * size; k++) free(copies[k]);
+      mdb_cursor_close(cursor);
+    }
+    mdb_txn_reset(raw->reader);
+  }
+  free(copies);
+  return code;
+}
+
 int raw_lmdb_scan_into_buffer(raw_lmdb *raw, uint64_t *sum) {
   uint8_t buffer[4096];
   MDB_cursor *cursor;

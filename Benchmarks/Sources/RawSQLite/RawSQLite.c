@@ -6,7 +6,7 @@
 
 struct raw_sqlite {
   sqlite3 *connection;
-  sqlite3_stmt *begin, *commit, *set, *get, *scan;
+  sqlite3_stmt *begin, *commit, *set, *get, *scan, *page;
 };
 
 static int prepare(raw_sqlite *raw, const char *sql, sqlite3_stmt **statement) {
@@ -22,7 +22,7 @@ static int run(sqlite3_stmt *statement) {
 int raw_sqlite_open(const char *path, raw_sqlite **result) {
   raw_sqlite *raw = calloc(1, sizeof(raw_sqlite));
   int code = sqlite3_open_v2(path, &raw->connection, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-  if (!code) code = sqlite3_exec(raw->connection, "PRAGMA synchronous = FULL", NULL, NULL, NULL);
+  if (!code) code = sqlite3_exec(raw->connection, "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON", NULL, NULL, NULL);
   if (!code) code = prepare(raw, "BEGIN IMMEDIATE", &raw->begin);
   if (!code) code = prepare(raw, "COMMIT", &raw->commit);
   if (!code)
@@ -33,6 +33,8 @@ int raw_sqlite_open(const char *path, raw_sqlite **result) {
   if (!code) code = prepare(raw, "SELECT value FROM \"default\" WHERE key = ?1", &raw->get);
   if (!code)
     code = prepare(raw, "SELECT key, value FROM \"default\" WHERE key > ?1 ORDER BY key LIMIT 1000", &raw->scan);
+  if (!code)
+    code = prepare(raw, "SELECT key, value FROM \"default\" WHERE key >= ?1 ORDER BY key LIMIT ?2", &raw->page);
   *result = raw;
   return code;
 }
@@ -43,6 +45,7 @@ void raw_sqlite_close(raw_sqlite *raw) {
   sqlite3_finalize(raw->set);
   sqlite3_finalize(raw->get);
   sqlite3_finalize(raw->scan);
+  sqlite3_finalize(raw->page);
   sqlite3_close(raw->connection);
   free(raw);
 }
@@ -72,6 +75,30 @@ int raw_sqlite_get_copies(raw_sqlite *raw, const uint8_t *keys, size_t key_size,
     sqlite3_reset(raw->get);
   }
   return 0;
+}
+
+int raw_sqlite_page_copies(raw_sqlite *raw, const uint8_t *keys, size_t key_size, size_t count, size_t page_size,
+                           uint64_t *sum) {
+  uint8_t **copies = malloc(2 * page_size * sizeof(uint8_t *));
+  int code = SQLITE_OK;
+  for (size_t i = 0; i < count && !code; i++) {
+    sqlite3_bind_blob(raw->page, 1, keys + i * key_size, (int)key_size, SQLITE_STATIC);
+    sqlite3_bind_int64(raw->page, 2, (sqlite3_int64)page_size);
+    size_t copied = 0;
+    while ((code = sqlite3_step(raw->page)) == SQLITE_ROW) {
+      for (int column = 0; column < 2; column++) {
+        size_t size = (size_t)sqlite3_column_bytes(raw->page, column);
+        copies[copied] = memcpy(malloc(size), sqlite3_column_blob(raw->page, column), size);
+        if (column == 1) *sum += copies[copied][0];
+        copied++;
+      }
+    }
+    sqlite3_reset(raw->page);
+    for (size_t k = 0; k < copied; k++) free(copies[k]);
+    if (code == SQLITE_DONE) code = copied == 2 * page_size ? SQLITE_OK : SQLITE_NOTFOUND;
+  }
+  free(copies);
+  return code;
 }
 
 int raw_sqlite_scan_copies(raw_sqlite *raw, uint64_t *sum) {

@@ -27,6 +27,11 @@ int raw_lmdb_get_in_place(raw_lmdb *environment, const uint8_t *keys, size_t key
 // Reads all entries, and copies each key and value into memory of its own, which is freed a thousand entries later.
 int raw_lmdb_scan_copies(raw_lmdb *environment, uint64_t *sum);
 
+// Reads a page of entries from each key on, in a renewed transaction, and copies each key and value into memory of its own. A
+// page with fewer entries is an error.
+int raw_lmdb_page_copies(raw_lmdb *environment, const uint8_t *keys, size_t key_size, size_t count, size_t page_size,
+                         uint64_t *sum);
+
 // Reads all entries, and copies each key and value into one buffer.
 int raw_lmdb_scan_into_buffer(raw_lmdb *environment, uint64_t *sum);
 

@@ -21,6 +21,11 @@ int raw_sqlite_set(raw_sqlite *database, const uint8_t *keys, size_t key_size, s
 // Reads each key in a transaction of its own, and copies its value into memory of its own.
 int raw_sqlite_get_copies(raw_sqlite *database, const uint8_t *keys, size_t key_size, size_t count, uint64_t *sum);
 
+// Reads a page of entries from each key on, and copies each key and value into memory of its own. A page with fewer entries is an
+// error.
+int raw_sqlite_page_copies(raw_sqlite *database, const uint8_t *keys, size_t key_size, size_t count, size_t page_size,
+                           uint64_t *sum);
+
 // Reads all entries by pages of 1,000, and copies each key and value into memory of its own.
 int raw_sqlite_scan_copies(raw_sqlite *database, uint64_t *sum);
 
