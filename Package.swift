@@ -376,8 +376,10 @@ let package = Package(
       ]),
     .testTarget(
       name: "LarderExpiryTests",
-      dependencies: ["LarderExpiry", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
-    .testTarget(name: "LarderBatchingTests", dependencies: ["LarderBatching", "LarderTesting", "TestSupport"]),
+      dependencies: ["LarderExpiry", "LarderCBOR", "LarderCache", "LarderJSON", "LarderTesting", "TestSupport"]),
+    .testTarget(
+      name: "LarderBatchingTests",
+      dependencies: ["LarderBatching", "LarderObservation", "LarderTesting", "TestSupport"]),
     .testTarget(
       name: "LarderBoundedTests",
       dependencies: [
@@ -490,7 +492,7 @@ let package = Package(
       dependencies: [
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCoordination", "LarderExpiry", "LarderFiles", "LarderHTTPCache", "LarderIndexes", "LarderJSON",
-        "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue",
+        "LarderMirror", "LarderObservation", "LarderQueue", "LarderStoreQueue", "TestSupport",
         .product(name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPCache"])),
       ]),
     .testTarget(

@@ -81,6 +81,7 @@ let package = Package(
       dependencies: [
         "StoreAccess",
         .product(name: "Larder", package: "Larder"),
+        .product(name: "LarderExpiry", package: "Larder"),
         .product(name: "LarderHTTPCache", package: "Larder"),
         .product(name: "LarderInspector", package: "Larder"),
         .product(name: "LarderPostgres", package: "Larder"),

@@ -110,6 +110,25 @@ func importUsers() async throws {}
 func respond() async throws {}
 func releaseFiles() {}
 
+var damaged: AnyDataStore<User> { standIn() }
+var rescued: AnyDataStore<User> { standIn() }
+
+extension SalvageSequenceSamples {
+  static var part: SalvagedPart<User> { standIn() }
+  static var lost: [KeyRange] {
+    get { standIn() }
+    set {}
+  }
+}
+
+extension ScanSequenceSamples {
+  static var remaining: KeyRange {
+    get { standIn() }
+    set {}
+  }
+  static var last: StoreEntry<User> { standIn() }
+}
+
 extension DurableQueueSamples {
   static func sendAll(_ events: [Event]) async throws {}
 }

@@ -2,6 +2,7 @@ import Hummingbird
 import LarderCBOR
 import LarderCache
 import LarderHTTPCache
+import LarderJSON
 import LarderMetrics
 import LarderSQLite
 

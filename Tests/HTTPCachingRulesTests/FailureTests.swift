@@ -59,7 +59,8 @@ struct FailureTests {
       ("max-age=1", true, false), ("max-age=1, stale-if-error=99", true, true),
       ("max-age=1, stale-if-error=98", true, false), ("max-age=1, stale-if-error=99, must-revalidate", false, false),
     ] {
-      let rules = HTTPCacheRules(mode: .shared)
+      var rules = HTTPCacheRules(mode: .shared)
+      rules.name = "MyCache"
       let stored = StoredResponse(
         url: "https://a.example/", status: 200, fields: [.cacheControl: directives],
         selecting: SelectingFields(sets: [[]]),
@@ -73,7 +74,9 @@ struct FailureTests {
       }
       switch rules.decide(failureOf: exchange, now: now) {
       case .answer(let reuse): #expect(isDisconnectedAnswered && reuse.status.detail == "disconnected", "\(directives)")
-      case .refuse: #expect(!isDisconnectedAnswered, "\(directives)")
+      case .refuse(let head, let status):
+        #expect(!isDisconnectedAnswered && status.detail == "disconnected", "\(directives)")
+        #expect(head.headerFields[.cacheStatus]?.contains("MyCache;fwd=stale;detail=disconnected") == true)
       case .fail: Issue.record("\(directives) fails")
       }
       switch rules.decide(failureOf: exchange, by: .errorResponse, now: now) {

@@ -101,6 +101,31 @@ struct PartTests {
     #expect(try session.request(.get, "/", [.range: "bytes=2-6", .ifNoneMatch: "\"a\""], at: 1).status == 304)
   }
 
+  @Test func `3.3: a part of an unknown whole is reused for what it contains`() throws {
+    var session = Session()
+    _ = try session.request(.get, "/", [.range: "bytes=2-6"]) { _ in
+      .init(
+        status: 206, fields: [.cacheControl: "max-age=60", .eTag: "\"a\"", .contentRange: "bytes 2-6/*"], body: "23456")
+    }
+    let hit = try session.request(.get, "/", [.range: "bytes=3-4"], at: 1)
+    #expect(hit.isHit && hit.status == 206 && hit.body == "34")
+    for range in ["bytes=3-9223372036854775807", "bytes=3-"] {
+      var copy = session
+      #expect(try !copy.request(.get, "/", [.range: range], at: 1, origin: Self.origin()).isHit, "\(range)")
+    }
+  }
+
+  @Test(arguments: [("max-age=60", true), ("no-store", false)])
+  func `3.4: a part of what is stored freshens it, unless it must not be stored`(control: String, isFresh: Bool) throws
+  {
+    var session = Session()
+    try session.store([.cacheControl: "max-age=5", .eTag: "\"a\""], body: Self.text)
+    let part = try session.request(
+      .get, "/", [.range: "bytes=0-1", .cacheControl: "no-cache"], at: 10, origin: Self.origin(control: control))
+    #expect(part.status == 206 && part.body == "01")
+    #expect(try session.request(at: 11, origin: Self.origin()).isHit == isFresh)
+  }
+
   @Test func `3.3: a part without a validator is never the whole, and isn't completed`() throws {
     for tag in [nil, "W/\"a\""] {
       var session = Session()

@@ -213,10 +213,20 @@ struct StoringTests {
       ([.cacheControl: "max-age=60", .contentLocation: "https://EXAMPLE.com:443/"], true),
     ] as [(HTTPFields, Bool)] {
       var session = Session()
-      _ = try session.request(.post, "/", [.contentLength: "4"]) { _ in .init(fields: fields) }
+      let posted = try session.request(.post, "/", [.contentLength: "4"]) { _ in .init(fields: fields) }
+      #expect(posted.cache.isStored == isStored)
       #expect(try session.request(at: 1).isHit == isStored)
       #expect(try !session.request(.post, "/", at: 1).isHit)
     }
+  }
+
+  @Test(arguments: [("4", "4"), ("x", nil), ("4, 5", nil)])
+  func `RFC 9110, 8.6: a response whose Content-Length is no length is not stored`(length: String, stored: String?)
+    throws
+  {
+    var session = Session()
+    try session.store([.cacheControl: "max-age=60", .contentLength: length])
+    #expect(session.stored().first?.fields[.contentLength] == stored)
   }
 
   @Test func `RFC 9110, 6.6.1: a response without Date is stored with the time of receipt`() throws {

@@ -65,6 +65,10 @@ struct TargetedFieldsTests {
     #expect(validated.fields[.cacheStatus]?.hasSuffix("MyCache;fwd=stale;fwd-status=304;ttl=60") == true)
     #expect(validated.cache.isValidated)
     var silent = Session { $0.name = nil }
+    let part = try session.request(.get, "/part") { _ in
+      .init(status: 206, fields: [.cacheControl: "max-age=60", .contentRange: "bytes 0-3/10", .eTag: "\"a\""])
+    }
+    #expect(part.fields[.cacheStatus] == "MyCache;fwd=uri-miss;fwd-status=206;detail=not-stored-part")
     #expect(try silent.store([.cacheControl: "max-age=60"]).fields[.cacheStatus] == nil)
     #expect(try silent.request(at: 1).fields[.cacheStatus] == nil)
   }

@@ -63,6 +63,20 @@ struct ValidatorTests {
     }
   }
 
+  @Test func `Strong dates are compared only where neither response has a tag`() {
+    func validator(_ modified: Int, tag: String? = nil) -> Validator {
+      var fields: HTTPFields = [.date: Duel.text(1_800_000_000), .lastModified: Duel.text(modified)]
+      if let tag { fields[.eTag] = tag }
+      return ResponseFacts(fields, received: 1_800_000_000).validator
+    }
+    let (old, recent) = (1_700_000_000, 1_800_000_000)
+    #expect(validator(old).stronglyEquals(validator(old)))
+    #expect(!validator(old).stronglyEquals(validator(old + 1)))
+    #expect(!validator(recent).stronglyEquals(validator(recent)))
+    #expect(!validator(old).stronglyEquals(validator(old, tag: "\"a\"")))
+    #expect(!validator(old, tag: "\"a\"").stronglyEquals(validator(old)))
+  }
+
   @Test func `A response with two entity tags has none`() {
     let fields: HTTPFields = [.eTag: "\"a\"", .eTag: "\"b\""]
     #expect(ResponseFacts(fields, received: 0).validator.isEmpty)

@@ -43,6 +43,33 @@ import Testing
     #expect(try await totals(after: commit, from: totals(place: 5)) == nil)
   }
 
+  @Test func `a required value that has changed makes a commit stale`() async throws {
+    for value in [nil, [1]] as [[UInt8]?] {
+      var commit = BoundedCommit(totals(place: 5))
+      commit.require(value, forKey: "other")
+      commit.set("k", old, [2], at: 1, layout)
+      #expect(try await (totals(after: commit, from: totals(place: 5)) == nil) == (value != nil))
+    }
+  }
+
+  /// The limit was lowered, and the entry is only replaced.
+  @Test func `a commit that adds nothing may exceed its ceiling`() async throws {
+    for length in [9, 10] {
+      var commit = BoundedCommit(totals(place: 5))
+      commit.ceiling = (bytes: 5, entries: 1)
+      commit.set("k", old, [UInt8](repeating: 2, count: length), at: 1, layout)
+      #expect(try await (totals(after: commit, from: totals(place: 5)) == nil) == (length == 10))
+    }
+  }
+
+  @Test func `the greatest place is valid`() throws {
+    for (place, isValid) in [(Totals.maximumPlace, true), (Totals.maximumPlace + 1, false)] {
+      let totals = totals(place: place)
+      #expect((try? Totals(totals.record, store: "test", for: .update)) == (isValid ? totals : nil))
+      #expect((EntryRecord(EntryRecord(place: place, microseconds: 0, size: 1).bytes) != nil) == isValid)
+    }
+  }
+
   /// Their entries share a record of the order of use, which is no reason for a conflict.
   @Test func `two commits with the same place keep both entries`() async throws {
     let store = MemoryStore<[UInt8]>()

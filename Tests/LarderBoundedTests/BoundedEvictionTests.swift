@@ -196,6 +196,9 @@ import Testing
     // Entries that become smaller are written, although together they have more than the limit.
     try await second.apply(ChangeBatch((1500..<3000).map { .set(StoreKey(integer: $0), [1]) }))
     #expect(try await second.usage().entries == 6000 - 2 * step)
+    // So are entries of the same size.
+    try await second.apply(ChangeBatch((4000..<5500).map { .set(StoreKey(integer: $0), [3, 4]) }))
+    #expect(try await second.value(forKey: StoreKey(integer: 4000)) == [3, 4])
   }
 
   /// No write of two programs leaves more than it found, and the limit is reached.

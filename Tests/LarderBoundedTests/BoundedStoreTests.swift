@@ -312,6 +312,9 @@ import Testing
     }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 0) }
     await expectStoreError(.invalidArgument) { try await MemoryStore<[UInt8]>().bounded(bytes: 1, entries: 0) }
+    // With the prefix of the values, the key would be a valid one of the base.
+    let store = try await MemoryStore<[UInt8]>().bounded(bytes: 100)
+    await expectStoreError(.invalidKey) { try await store.update("") { $0 = [1] } }
     // The accounting would expire, too.
     let expiring = MemoryStore<Expiring<[UInt8]>>().expiring(.after(.seconds(1)))
     await expectStoreError(.unsupported) { try await expiring.bounded(bytes: 100) }

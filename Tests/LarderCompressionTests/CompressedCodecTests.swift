@@ -187,8 +187,8 @@ import Testing
     expectDamageIsFound(of: try Coding.bytes(of: value, by: plain), value: value, by: plain)
     let with = RawCodec.raw.compressed(dictionary: try dictionary("that is the question"))
     expectDamageIsFound(of: try Coding.bytes(of: value, by: with), value: value, by: with)
-    #expect(throws: CompressedFormatError("the value is empty")) { try Coding.value(of: [], by: plain) }
-    #expect(throws: CompressedFormatError.self) { try Coding.value(of: [3] + value, by: plain) }
+    #expect(throws: ValueFormatError("the value is empty")) { try Coding.value(of: [], by: plain) }
+    #expect(throws: ValueFormatError.self) { try Coding.value(of: [3] + value, by: plain) }
   }
 
   @Test func `uncompressed values can have a checksum`() throws {
@@ -213,13 +213,13 @@ import Testing
     let codec = RawCodec.raw.compressed()
     #expect(try Coding.value(of: bytes(declaring: 1_000_000), by: codec).count == 1_000_000)
     for size in [bomb.count, 100_000, 999_999, 1_000_001] {
-      #expect(throws: CompressedFormatError("the compressed bytes are damaged")) {
+      #expect(throws: ValueFormatError("the compressed bytes are damaged")) {
         try Coding.value(of: bytes(declaring: size), by: codec)
       }
     }
     for size in [bomb.count * 1033 + 1033, .max] {
       #expect(
-        throws: CompressedFormatError("\(bomb.count) compressed bytes are too few for the length that the value states")
+        throws: ValueFormatError("\(bomb.count) compressed bytes are too few for the length that the value states")
       ) {
         try Coding.value(of: bytes(declaring: size), by: codec)
       }
@@ -229,7 +229,7 @@ import Testing
       Array(repeating: 0xFF, count: 9) + [0x01], Array(repeating: 0xFF, count: 9) + [0x02],
       Array(repeating: 0x80, count: 12) + [0x01], Array(repeating: 0x80, count: 40),
     ] {
-      #expect(throws: CompressedFormatError.self) {
+      #expect(throws: ValueFormatError.self) {
         try Coding.value(of: [1] + length + [0, 0, 0, 0] + bomb, by: codec)
       }
     }

@@ -249,10 +249,8 @@ import Testing
     var name: String { "checked" }
     var summary: String { "refuses values that are larger than a limit" }
     var place: LayerPlace { LayerPlace(distance: 65) }
-    var settings: [LayerSetting] { [LayerSetting("limit", .bytes, "the largest value; required")] }
-
-    func check(_ settings: LayerSettings) throws {
-      if settings.byteCount("limit") == nil { throw settings.error("limit", "is required; set a size, such as 1MB") }
+    var settings: [LayerSetting] {
+      [LayerSetting("limit", .bytes, "the largest value", required: "set a size, such as 1MB")]
     }
 
     func open<Value: Sendable>(

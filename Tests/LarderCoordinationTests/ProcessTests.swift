@@ -81,15 +81,22 @@ import Testing
       var (problems, share) = try await round.check(outages: outages, uncounted: place.uncounted)
       if statuses != [SIGKILL, 0, 0, 0] { problems.append("the processes ended with \(statuses)") }
       problems += try clock.problems(of: folder.path("process-2"), folder.path("ended-2"))
-      if !problems.isEmpty {
-        for number in 0...3 { print(try String(contentsOfFile: folder.path("output-\(number)"), encoding: .utf8)) }
-      }
+      if !problems.isEmpty { printOutputs(in: folder) }
       #expect(problems == [], "round \(number) over \(place.scheme) with the seed \(SeededGenerator.seedOfProcess)")
       try await store.close()
       return share
     } catch {
       for process in processes { kill(process, SIGKILL) }
+      printOutputs(in: folder)
       throw error
+    }
+  }
+
+  /// Prints what the processes of a round have printed.
+  private func printOutputs(in folder: TemporaryFolder) {
+    for number in 0...3 {
+      let output = FileManager.default.contents(atPath: folder.path("output-\(number)"))
+      print("process \(number):", output.map { String(decoding: $0, as: UTF8.self) } ?? "nothing")
     }
   }
 

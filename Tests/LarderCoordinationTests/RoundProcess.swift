@@ -126,8 +126,8 @@ struct FakeClock: Sendable {
     """
 
   private let file: String
-  /// The path of the library, or `nil` if it cannot be compiled.
-  private let library: String?
+  /// The functions of the clock, or `nil` if they cannot be compiled.
+  private let functions: ReplacedFunctions?
 
   /// Creates a clock that is an hour ahead.
   ///
@@ -135,12 +135,7 @@ struct FakeClock: Sendable {
   init(in folder: String) throws {
     file = folder + "/clock"
     try "+".write(toFile: file, atomically: true, encoding: .utf8)
-    try Self.source.write(toFile: folder + "/clock.c", atomically: true, encoding: .utf8)
-    let library = folder + "/clock.so"
-    // Swift brings this compiler along.
-    let run = try CommandRun(["clang", "-O1", "-shared", "-fPIC", "-o", library, folder + "/clock.c"])
-    if run.status != 0 { print("The clocks of all processes are right, because clang fails: \(run.errors)") }
-    self.library = run.status == 0 ? library : nil
+    functions = try ReplacedFunctions(Self.source, in: folder)
   }
 
   /// Sets the clock back by two hours.
@@ -153,12 +148,12 @@ struct FakeClock: Sendable {
 
   /// The environment variables of a process with the clock.
   var variables: [String] {
-    library.map { ["LD_PRELOAD=\($0)", "LARDER_CLOCK=\(file)"] } ?? []
+    functions.map { $0.variables + ["LARDER_CLOCK=\(file)"] } ?? []
   }
 
   /// Returns what is wrong with the times that a process has noted at its beginning and its end.
   func problems(of begin: String, _ end: String) throws -> [String] {
-    guard library != nil else { return [] }
+    guard functions != nil else { return [] }
     return try [(begin, 3_600.0), (end, -3_600.0)].compactMap { path, offset in
       let noted = Double(try String(contentsOfFile: path, encoding: .utf8)) ?? 0
       let difference = noted - Date.now.timeIntervalSince1970

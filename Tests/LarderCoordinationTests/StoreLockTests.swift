@@ -207,6 +207,8 @@ import Testing
     clock.advance(by: .seconds(1))
     await yieldUntil { store.updates == updates + 1 }
     #expect(!held.isLost)
+    // The watch over the renewal has a task of its own, which may not sleep yet.
+    try await clock.waitForSleepers(1)
     clock.advance(by: .seconds(3))
     await yieldUntil { held.isLost }
     #expect(held.isLost)
@@ -419,6 +421,9 @@ import Testing
     information.entryLifetime = .untilEvicted
     let evicting = InformedStore(base: base, information: information)
     expectStoreError(.unsupported) { try StoreLock(evicting, prefix: "l/") }
+    information = base.information
+    information.maximumValueSize = 10
+    expectStoreError(.unsupported) { try StoreLock(InformedStore(base: base, information: information), prefix: "l/") }
     // The damaged record holds up no other caller.
     await expectStoreError(.corrupted) { try await locks.acquire("a") }
   }

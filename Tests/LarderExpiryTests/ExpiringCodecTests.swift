@@ -63,7 +63,7 @@ import Testing
     #"{"expires":1,"window":0,"value":1}"#, #"{"expires":1,"window":-1,"value":1}"#,
   ])
   func `json with an invalid deadline is refused`(_ text: String) {
-    #expect(throws: ExpiringFormatError.self) { try value(of: Array(text.utf8), by: json) }
+    #expect(throws: ValueFormatError.self) { try value(of: Array(text.utf8), by: json) }
   }
 
   @Test(arguments: ["", "7", "{", #"{"value":1"#, #"{"value":1}}"#, #"{"value":}"#, "[]"])
@@ -84,13 +84,13 @@ import Testing
         #expect(try value(of: header + content, by: raw) == expiring)
       }
       for length in 0..<header.count {
-        #expect(throws: ExpiringFormatError.self) { try value(of: Array(header.prefix(length)), by: raw) }
+        #expect(throws: ValueFormatError.self) { try value(of: Array(header.prefix(length)), by: raw) }
       }
     }
     for mark in [0, 4, 255] as [UInt8] {
-      #expect(throws: ExpiringFormatError.self) { try value(of: [mark] + Array(repeating: 1, count: 30), by: raw) }
+      #expect(throws: ValueFormatError.self) { try value(of: [mark] + Array(repeating: 1, count: 30), by: raw) }
     }
-    #expect(throws: ExpiringFormatError.self) { try value(of: [3] + Array(repeating: 0, count: 16), by: raw) }
+    #expect(throws: ValueFormatError.self) { try value(of: [3] + Array(repeating: 0, count: 16), by: raw) }
   }
 
   @Test func `encoding appends to existing bytes`() throws {
@@ -126,7 +126,7 @@ import Testing
     #expect(try value(of: own, by: JSONCodec<Int>().expiring()) == expiring)
     let text = try bytes(of: expiring, by: JSONCodec<Int>().expiring())
     #expect(try value(of: text, by: JSONCodec<Expiring<Int>>()) == expiring)
-    #expect(throws: ExpiringFormatError.self) {
+    #expect(throws: ValueFormatError.self) {
       try value(of: Array(#"{"window":3,"value":7}"#.utf8), by: JSONCodec<Expiring<Int>>())
     }
   }
@@ -136,11 +136,11 @@ import Testing
     #expect(throws: DecodingError.self) {
       try value(of: Array(#"{"value":"x"}"#.utf8), by: JSONCodec<Int>().expiring())
     }
-    let error = try #require(throws: ExpiringFormatError.self) {
+    let error = try #require(throws: ValueFormatError.self) {
       try value(of: Array(#"{"secret":1,"value":1}"#.utf8), by: json)
     }
     let shown = StoreError(.corrupted, during: .value, message: "damaged", underlying: error).description
-    #expect(shown.contains(error.message))
+    #expect(shown.contains(error.description))
     #expect(!shown.contains("secret"))
   }
 }

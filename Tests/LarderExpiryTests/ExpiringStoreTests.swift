@@ -389,6 +389,14 @@ import Testing
     #expect(walked == [["9", "19", "29", "39"], ["49", "59", "69", "79"], ["89", "99"]])
   }
 
+  @Test func `a negative limit is refused by the operation that has it`() async throws {
+    let store = TestBench().store
+    let entries = await expectStoreError(.invalidArgument) { try await store.entries(in: .all, limit: -1) }
+    let keys = await expectStoreError(.invalidArgument) { try await store.keys(in: .all, limit: -1) }
+    #expect(entries?.operation == .entries && keys?.operation == .keys)
+    #expect(store.information.entryLifetime == .untilDeadline)
+  }
+
   @Test func `no limit is too large to be doubled`() async throws {
     let bench = TestBench()
     try await bench.store.setValue("a", forKey: "k")

@@ -1,5 +1,6 @@
 import Foundation
 import Larder
+import LarderCBOR
 import LarderCache
 import LarderExpiry
 import LarderJSON
@@ -47,6 +48,26 @@ import Testing
     if let error = statistics.lastError { print(statistics.failureCount, error) }
     // snippet.end
     #expect(statistics.failureCount == 0)
+    try await sessions.close()
+    try location.remove()
+  }
+
+  @Test func `a count of bytes`() async throws {
+    let location = try ConformanceLocation()
+    let folder = location.folder
+    // snippet.pages-keys-and-counts
+    let bytes = try await JSONFileStore(path: folder + "/counted.json", codec: .raw.expiring())
+    let sessions = bytes.expiring(.after(.seconds(3600))).typed(Session.self, codec: .cbor())
+
+    try await sessions.setValue(session, forKey: "7", timeToLive: .sliding(.seconds(1800)))
+    print(try await sessions.count())  // decodes no session
+    // snippet.end
+
+    #expect(try await sessions["7"] == session)
+    // Bytes that are no session are counted too, so no session was decoded.
+    try await bytes.setValue(Expiring([0xFF]), forKey: "8")
+    #expect(try await sessions.count() == 2)
+    await expectStoreError(.corrupted) { try await sessions.value(forKey: "8") }
     try await sessions.close()
     try location.remove()
   }

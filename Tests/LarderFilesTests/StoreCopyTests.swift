@@ -40,6 +40,23 @@ import Testing
     #expect(try folder.text("copy") == "store")
   }
 
+  /// The size of a sparse file is as easy to get wrong as its kind.
+  @Test(arguments: [true, false]) func `foreign dictionaries are refused before anything is written`(isFolder: Bool)
+    throws
+  {
+    let source = StoreFileSet(at: folder.path("store"))
+    if isFolder {
+      try POSIXFileSystem().createDirectory(at: source.dictionariesPath)
+    } else {
+      let file = try POSIXFileSystem().open(source.dictionariesPath, .createNew)
+      try file.truncate(to: 1 << 40)
+      try file.close()
+    }
+    let error = expectStoreError(.unsupported) { try StoreCopy(files, of: source, store: "store") }
+    #expect(error?.message.contains(source.dictionariesPath) == true)
+    #expect(try folder.names == ["store.dictionaries"])
+  }
+
   /// Some file systems on a network or in user space cannot lock files.
   @Test(arguments: [ENOLCK, ENOSYS, EOPNOTSUPP]) func `a file system without locks holds copies`(errorNumber: Int32)
     throws

@@ -126,6 +126,11 @@ import Testing
     #expect(try await inspector.responses(prefix: "https://other.example").responses.isEmpty)
     #expect(try await inspector.usage().responseCount == 1)
     #expect(try await inspector.verify().report.findings == [])
+    var body: [UInt8] = []
+    try await inspector.readBody(of: listed[0]) { body += $0 }
+    #expect(body.count == 5)
+    try await cache.removeAll()
+    await expectStoreError(.notFound) { try await inspector.readBody(of: listed[0]) { _ in } }
   }
 }
 #endif

@@ -160,23 +160,13 @@ struct Examination: Sendable {
   /// Reads all entries behind each damage, as `larder salvage` does, and the keys that were lost.
   func salvage() async throws -> (entries: [StoreEntry<[UInt8]>], lost: [KeyRange]) {
     var (entries, lost): ([StoreEntry<[UInt8]>], [KeyRange]) = ([], [])
-    var (remaining, limit): (KeyRange?, Int) = (.all, 100)
-    while let range = remaining {
-      do {
-        let page = try await store.entries(in: range, limit: limit, order: .ascending)
-        entries += page
-        remaining = page.count < limit ? nil : page.last.map { range.after($0.key) }
-        limit = min(100, limit * 2)
-      } catch let error as StoreError where error.isValueUnreadable {
-        guard limit == 1 else {
-          limit /= 2
-          continue
-        }
-        guard let keys = (error.underlying as? any UnreadableKeysError)?.keys ?? error.key.map({ .only($0) }) else {
-          throw error
-        }
+    for try await part in store.salvage(batchSize: 100) {
+      switch part {
+      case .entries(let found): entries += found
+      case .unreadable(let keys, let error):
+        // Otherwise, the sequence has ended there.
+        guard error.lostKeys != nil else { throw error }
         lost.append(keys)
-        remaining = keys.upperBound.map { $0... }
       }
     }
     return (entries, lost)

@@ -1,6 +1,8 @@
 #if LMDB
+import CLMDB
 import Foundation
 import Larder
+import LarderFiles
 import LarderTesting
 import TestSupport
 import Testing
@@ -83,7 +85,124 @@ import Testing
     try await store.close()
   }
 
+  /// Another program has created an entry or a database with the name of a store.
+  @Test(arguments: ["plain", "several"]) func `an object that is no store is refused`(name: String) async throws {
+    try await LMDBStore<[UInt8]>(path: path, codec: .raw).close()
+    try ForeignTool.write(to: path) { transaction in
+      var database: MDB_dbi = 0
+      if name == "plain" {
+        try LMDBError.check(mdb_dbi_open(transaction, nil, 0, &database))
+        try RawDatabase(transaction: transaction, identifier: database).setValue(
+          [1], forKey: DataFileFormat.linked.key(ofDatabase: "plain"))
+      } else {
+        try LMDBError.check(mdb_dbi_open(transaction, name, UInt32(MDB_CREATE | MDB_DUPSORT), &database))
+      }
+    }
+    let error = await expectStoreError(.unsupported) { try await Examination("\(path)#\(name)") }
+    #expect(error?.operation == .open && error?.message.contains("choose another name") == true)
+    let examination = try await Examination(path)
+    #expect(try await examination.store.count(in: .all) == 0)
+    try await examination.store.close()
+  }
+
+  @Test func `a store that another program removes is a conflict`() async throws {
+    let environment = try await LMDBEnvironment(path: path)
+    for name in ["default", "other"] {
+      let store = try await LMDBStore<[UInt8]>(in: environment, name: name, codec: .raw)
+      try await store.setValue([1], forKey: "k")
+    }
+    try await environment.close()
+    let (store, neighbour) = (try await Examination(path + "#other").store, try await Examination(path).store)
+    #expect(try await store.value(forKey: "k") == [1])
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      let environment = try await LMDBEnvironment(path: path)
+      try await environment.removeStore("other")
+      try await environment.close()
+    }
+    let reads: [@Sendable () async throws -> Void] = [
+      { _ = try await store.value(forKey: "k") }, { _ = try await store.count(in: .all) },
+      { _ = try await store.maintenance?.verify() },
+    ]
+    for read in reads {
+      let error = await expectStoreError(.conflict) { try await read() }
+      #expect(error?.isRetryable == true && error?.message.contains("removed") == true)
+    }
+    #expect(try await neighbour.value(forKey: "k") == [1])
+    try await store.close()
+    try await neighbour.close()
+  }
+
+  /// A program that writes all the time to a damaged file, which no transaction of the library protects.
+  @Test(arguments: [1, 50, .max]) func `a read is repeated while another program writes`(writes: Int) async throws {
+    let image = try await ExaminedImage.make(.linked)
+    let size = ExaminedImage.pageSize
+    try write([UInt8](repeating: 0, count: size) + image.bytes.dropFirst(size))
+    let environment = try await ExaminedEnvironment(
+      EnvironmentConfiguration(path: path, access: .readOnly, createsIfMissing: false), findsPossiblyOlder: false)
+    let attempts = Tally()
+    /// Reads the meta page, while two transactions are committed in the meantime.
+    @Sendable func read(_ snapshot: DataFileSnapshot) throws -> UInt64 {
+      attempts.add()
+      if attempts.count <= writes {
+        let file = try POSIXFileSystem().open(path + "/data.mdb", .readWrite)
+        let number = snapshot.meta.transaction + 2
+        try file.writeAll(withUnsafeBytes(of: number) { Array($0) }, at: Int64(size + 144 + image.format.shift))
+        try file.close()
+      }
+      return snapshot.meta.transaction
+    }
+    if writes == .max {
+      let error = await expectStoreError(.conflict) { try await environment.read(for: .count, read) }
+      #expect(error?.isRetryable == true && error?.operation == .count && attempts.count == 100)
+    } else {
+      let first = try await environment.read(for: .count) { $0.meta.transaction }
+      #expect(try await environment.read(for: .count, read) == first + 2 * UInt64(writes))
+      #expect(attempts.count == writes + 1)
+    }
+    try await environment.close()
+  }
+
+  @Test func `a lost disk is an error of the operation`() async throws {
+    try write(try await ExaminedImage.make(.linked).bytes)
+    let environment = try await ExaminedEnvironment(
+      EnvironmentConfiguration(path: path, access: .readOnly, createsIfMissing: false), findsPossiblyOlder: false)
+    let error = await expectStoreError(.ioFailed) {
+      try await environment.read(for: .count) { _ in throw FileError(.read, path: "data.mdb", errorNumber: ESTALE) }
+    }
+    #expect(error?.operation == .count && error?.store == "environment")
+    try await environment.close()
+  }
+
   // MARK: Damage
+
+  /// The library would take the value for the record of a database.
+  @Test(arguments: formats) func `an entry whose value is marked as a database is one damaged entry`(
+    _ format: DataFileFormat
+  ) async throws {
+    let image = try await ExaminedImage.make(format)
+    try write(image.bytes)
+    let snapshot = try DataFileReader(path + "/data.mdb", store: "store").latestSnapshot()
+    let key = try #require(ExaminedImage.entries.filter { $0.value.count == DatabaseRecord.size }.keys.min())
+    var bytes = image.bytes
+    for number in image.paths[key] ?? [] {
+      let page = try snapshot.page(number)
+      guard page.kind == .leaf else { continue }
+      for node in (0..<page.nodeCount).compactMap(page.node) where StoreKey(bytes: page.bytes[node.key]) == key {
+        // The flags of the node.
+        bytes[Int(number) * ExaminedImage.pageSize + node.key.lowerBound - 4] = 0x02
+      }
+    }
+    try write(bytes)
+    let examination = try await Examination(path)
+    let error = await expectStoreError(.corrupted) { try await examination.store.value(forKey: key) }
+    #expect(error?.key == key && error?.message.contains("in place of a value") == true)
+    let report = try #require(try await examination.store.maintenance?.verify())
+    #expect(report.findings.map(\.key) == [key] && report.entryCount == ExaminedImage.number)
+    let (entries, lost) = try await examination.salvage()
+    #expect(lost == [.only(key)] && entries.count == ExaminedImage.number - 1)
+    #expect(entries.allSatisfy { ExaminedImage.entries[$0.key] == $0.value })
+    try await examination.store.close()
+  }
 
   /// One meta page is enough.
   @Test(arguments: formats, [0, 1]) func `a damaged meta page is one finding`(_ format: DataFileFormat, _ number: Int)

@@ -51,6 +51,19 @@ import Testing
     try await again.close()
   }
 
+  @Test(arguments: Obstruction.allCases) func `a reader whose file cannot be examined continues once it can be`(
+    _ obstruction: Obstruction
+  ) async throws {
+    try await makeStore(1, at: path)
+    let store = try await LMDBStore<Int>(path: path, access: .readOnly)
+    try await obstruction.replacing(path) {
+      let error = expectStoreError(.ioFailed) { try store.value(forKey: "key") }
+      #expect(error?.operation == .value && error?.message.contains("could not be checked") == true)
+    }
+    #expect(try store.value(forKey: "key") == 1)
+    try await store.close()
+  }
+
   @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func `observations end with the files`(
     access: StoreAccess, isReplaced: Bool
   ) async throws {

@@ -1,6 +1,8 @@
 #if LMDB
+import CLMDB
 import Foundation
 import TestSupport
+import Testing
 
 @testable import LarderLMDB
 
@@ -53,6 +55,23 @@ enum ForeignTool {
   static func lines(ofPython program: String, _ arguments: String...) throws -> [Substring] {
     guard let python else { throw Failed(description: "there is no Python") }
     return try lines(of: [python, "-c", "import lmdb, sys\nargv = sys.argv\n" + program] + arguments)
+  }
+
+  /// Writes to an environment with the library alone.
+  ///
+  /// This process must not have the environment open.
+  static func write(to path: String, _ body: (_ transaction: OpaquePointer) throws -> Void) throws {
+    var environment: OpaquePointer?
+    try LMDBError.check(mdb_env_create(&environment))
+    let pointer = try #require(environment)
+    defer { mdb_env_close(pointer) }
+    try LMDBError.check(mdb_env_set_maxdbs(pointer, 4))
+    try LMDBError.check(mdb_env_open(pointer, path, UInt32(MDB_NOTLS), 0o600))
+    var transaction: OpaquePointer?
+    try LMDBError.check(mdb_txn_begin(pointer, nil, 0, &transaction))
+    let write = try #require(transaction)
+    try body(write)
+    try LMDBError.check(mdb_txn_commit(write))
   }
 
   /// Runs a command, and returns the lines that it prints.

@@ -1,9 +1,11 @@
 #if LMDB
+import CLMDB
 import Foundation
 import Larder
-import LarderLMDB
 import TestSupport
 import Testing
+
+@testable import LarderLMDB
 
 /// Tests that need a real file system that is full or read-only.
 @Suite(.enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"))
@@ -82,4 +84,46 @@ struct FullDiskTests {
     #expect(try Data(contentsOf: URL(filePath: "\(path)/data.mdb")) == data)
   }
 }
+
+#if os(Linux)
+/// A disk that cannot sync what was written.
+@Suite struct FailingDiskTests {
+  /// The system may drop what it could not write, so a later sync that succeeds would mean nothing.
+  @Test func `writing stops after a failed sync and the entries can be saved`() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("environment")
+    await #expect(processExitsWith: .success) { [path = path as String, backup = folder.path("backup") as String] in
+      let environment = try await LMDBEnvironment(path: path, durability: .buffered)
+      let store = try await LMDBStore<Int>(in: environment)
+      try await store.setValue(1, forKey: "k")
+      var descriptor: Int32 = -1
+      try LMDBError.check(mdb_env_get_fd(environment.handle.environment.pointer, &descriptor))
+      // Such a file cannot be synced.
+      let (kept, other) = (dup(descriptor), open("/dev/full", O_RDWR | O_CLOEXEC))
+      #expect(dup2(other, descriptor) == descriptor)
+      let error = await expectStoreError(.ioFailed) { try await environment.synchronize() }
+      #expect(error?.outcome == .unknown)
+      #expect(dup2(kept, descriptor) == descriptor)
+      let writes: [@Sendable () async throws -> Void] = [
+        { try await store.setValue(2, forKey: "k") }, { try await store.update("k") { $0 = 2 } },
+        { try await environment.synchronize() }, { try await environment.removeStore("other") },
+      ]
+      for write in writes {
+        let error = await expectStoreError(.ioFailed) { try await write() }
+        #expect(error?.outcome == .nothingChanged && error?.message.contains("back up the environment") == true)
+        #expect(error?.underlying is LMDBError)
+      }
+      #expect(try store.value(forKey: "k") == 1)
+      try await environment.backup(to: backup)
+      await expectStoreError(.ioFailed) { try await environment.close() }
+    }
+    for path in [path, folder.path("backup")] {
+      let store = try await LMDBStore<Int>(path: path)
+      #expect(try store.value(forKey: "k") == 1)
+      try await store.setValue(2, forKey: "k")
+      try await store.close()
+    }
+  }
+}
+#endif
 #endif

@@ -172,21 +172,86 @@ import Testing
     try await ExaminedImage.create(.linked, at: old)
     await expectStoreError(.conflict) {
       try await LMDBEnvironment.migrate(from: old, to: new) { [old] _ in
-        var environment: OpaquePointer?
-        try LMDBError.check(mdb_env_create(&environment))
-        let pointer = try #require(environment)
-        defer { mdb_env_close(pointer) }
-        try LMDBError.check(mdb_env_open(pointer, old, UInt32(MDB_NOTLS), 0o600))
-        var transaction: OpaquePointer?
-        try LMDBError.check(mdb_txn_begin(pointer, nil, 0, &transaction))
-        let write = try #require(transaction)
-        var database: MDB_dbi = 0
-        try LMDBError.check(mdb_dbi_open(write, nil, 0, &database))
-        try RawDatabase(transaction: write, identifier: database).setValue([2], forKey: "plain")
-        try LMDBError.check(mdb_txn_commit(write))
+        try ForeignTool.write(to: old) { transaction in
+          var database: MDB_dbi = 0
+          try LMDBError.check(mdb_dbi_open(transaction, nil, 0, &database))
+          try RawDatabase(transaction: transaction, identifier: database).setValue([2], forKey: "plain")
+        }
       }
     }
     #expect(try folder.names == ["old"])
+  }
+
+  /// Only a program that does not use LMDB's own library writes such a name.
+  @Test(arguments: formats) func `the name of a database that the library cannot open is refused`(
+    _ format: DataFileFormat
+  ) async throws {
+    let image = try await ExaminedImage.make(format)
+    try Data(image.bytes).write(to: URL(filePath: old))
+    let list = try #require(try DataFileReader(old, store: "old").latestSnapshot().meta.main.root)
+    let page = Int(list) * ExaminedImage.pageSize..<(Int(list) + 1) * ExaminedImage.pageSize
+    var bytes = Data(image.bytes)
+    let name = try #require(bytes.range(of: Data("other".utf8), in: page))
+    bytes[name.lowerBound + 3] = 0
+    try bytes.write(to: URL(filePath: old))
+    let error = await expectStoreError(.unsupported) { try await LMDBEnvironment.migrate(from: old, to: new) }
+    #expect(error?.message.contains("name of a database") == true)
+    #expect(try folder.names == ["old"])
+  }
+
+  /// The lock file shows whether a program has the environment open.
+  @Test(arguments: ["data.mdb", "lock.mdb"]) func `a file without permission is refused`(name: String) async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    #expect(chmod(folder.path, 0o755) == 0 && chmod(old, 0o755) == 0)
+    for file in ["data.mdb", "lock.mdb"] { #expect(chmod("\(old)/\(file)", file == name ? 0 : 0o644) == 0) }
+    await #expect(processExitsWith: .success) { [old = old as String, new = new as String, name = name as String] in
+      try await withoutRootPrivileges {
+        let error = await expectStoreError(.notPermitted) { try await LMDBEnvironment.migrate(from: old, to: new) }
+        #expect(error?.message.contains(name == "data.mdb" ? "data file" : "lock file") == true)
+      }
+    }
+    #expect(try folder.names == ["old"])
+    #expect(chmod("\(old)/\(name)", 0o644) == 0)
+    _ = try await LMDBEnvironment.migrate(from: old, to: new)
+    try await expectEntries(at: new)
+  }
+
+  @Test(
+    .enabled(if: TemporaryFileSystem.obstacle == nil, "\(TemporaryFileSystem.obstacle ?? "")"),
+    arguments: [16, 64, 100, 128, 250, 500])
+  func `a disk without room for the copy is full`(kilobytes: Int) async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    let disk = try TemporaryFileSystem(size: "\(kilobytes)k")
+    let error = await expectStoreError(.full) { try await LMDBEnvironment.migrate(from: old, to: disk.path + "/new") }
+    #expect(error?.outcome == .nothingChanged && error?.isRetryable == true)
+    #expect(try FileManager.default.contentsOfDirectory(atPath: disk.path) == [])
+  }
+
+  /// As if the disk of the old environment were lost.
+  ///
+  /// A descriptor that cannot be read takes the place of that of its file.
+  @Test func `an environment that cannot be read any more is named`() async throws {
+    try await ExaminedImage.create(.linked, at: old)
+    await #expect(processExitsWith: .success) { [old = old as String, new = new as String] in
+      let error = await expectStoreError(.ioFailed) {
+        try await LMDBEnvironment.migrate(from: old, to: new) { _ in
+          var file = stat()
+          #expect(stat(old + "/data.mdb", &file) == 0)
+          let unreadable = open("/dev/null", O_WRONLY | O_CLOEXEC)
+          for descriptor in 3..<unreadable {
+            var other = stat()
+            guard fstat(descriptor, &other) == 0, other.st_ino == file.st_ino, other.st_dev == file.st_dev else {
+              continue
+            }
+            #expect(dup2(unreadable, descriptor) == descriptor)
+          }
+        }
+      }
+      #expect(error?.message == "the data file cannot be read" && error?.store == "old")
+    }
+    #expect(try folder.names == ["old"])
+    _ = try await LMDBEnvironment.migrate(from: old, to: new)
+    try await expectEntries(at: new)
   }
 
   /// The comparison notices each kind of difference.

@@ -95,6 +95,37 @@ import Testing
     try await again.close()
   }
 
+  @Test(arguments: Obstruction.allCases, Durability.File.allCases) func `files that cannot be examined are not written`(
+    obstruction: Obstruction, durability: Durability.File
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("environment")
+    let environment = try await LMDBEnvironment(path: path, durability: durability)
+    let store = try await LMDBStore<Int>(in: environment, codec: .json())
+    try await store.setValue(1, forKey: "k")
+    let bodies = Tally()
+    try await obstruction.replacing(path) {
+      for error in [
+        await expectStoreError(.ioFailed) { try await store.setValue(2, forKey: "k") },
+        await expectStoreError(.ioFailed) { try await store.update("k") { _ in bodies.add() } },
+        await expectStoreError(.ioFailed) { try await environment.write { try $0.removeAll(of: store) } },
+        await expectStoreError(.ioFailed) { try await environment.synchronize() },
+      ] {
+        #expect(error?.outcome == .nothingChanged && error?.message.contains("could not be checked") == true)
+      }
+      let value = try store.value(forKey: "k")
+      #expect(bodies.count == 0 && value == 1)
+    }
+    // The same files are there again.
+    try await store.setValue(3, forKey: "k")
+    try await obstruction.replacing(path) {
+      await expectStoreError(.ioFailed) { try await environment.close() }
+    }
+    let again = try await LMDBStore<Int>(path: path, codec: .json())
+    #expect(try again.value(forKey: "k") == 3)
+    try await again.close()
+  }
+
   @Test func `files that move during a transaction are not written`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"))

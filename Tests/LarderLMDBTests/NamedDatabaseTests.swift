@@ -63,6 +63,21 @@ import Testing
     try await environment.close()
   }
 
+  /// Opening looks for the store, and then for its handle.
+  @Test func `a store that is removed while it is opened is a conflict`() async throws {
+    let folder = try TemporaryFolder()
+    let environment = try await LMDBEnvironment(path: folder.path("environment"))
+    try await LMDBStore<Int>(in: environment, name: "s").close()
+    let (shared, catalog) = (environment.handle.environment, StoreCatalog(store: "s"))
+    #expect(try shared.readOnce(keepingHandles: false) { try catalog.find("s", in: $0)?.record } != nil)
+    try await environment.removeStore("s")
+    let error = expectStoreError(.conflict) { try shared.readOnce { try catalog.identifier(of: "s", in: $0) } }
+    #expect(error?.isRetryable == true && error?.operation == .open)
+    let store = try await LMDBStore<Int>(in: environment, name: "s")
+    #expect(try store.count(in: .all) == 0)
+    try await environment.close()
+  }
+
   @Test func `as many stores as handles can be open`() async throws {
     let folder = try TemporaryFolder()
     let environment = try await LMDBEnvironment(path: folder.path("environment"), durability: .buffered)

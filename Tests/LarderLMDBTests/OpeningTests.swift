@@ -212,17 +212,90 @@ import Testing
     }
     #expect(chmod(folder.path, 0o555) == 0)
     await #expect(processExitsWith: .success) { [root = folder.path as String] in
-      if geteuid() == 0 {
-        try #require(setgid(65534) == 0)
-        try #require(setuid(65534) == 0)
-      }
-      for name in ["closed", "readable", "open", "new"] {
-        let error = await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: "\(root)/\(name)") }
-        #expect(error?.outcome == .nothingChanged)
+      try await withoutRootPrivileges {
+        for name in ["closed", "readable", "open", "new"] {
+          let error = await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: "\(root)/\(name)") }
+          #expect(error?.outcome == .nothingChanged)
+        }
       }
     }
     for name in ["", "/closed", "/readable", "/open"] { #expect(chmod(folder.path + name, 0o755) == 0) }
     #expect(try folder.names == ["closed", "open", "readable"])
+  }
+
+  /// The names of new files must be durable before anything is written.
+  @Test func `a new environment whose folder cannot be synced is refused until it can be`() async throws {
+    let folder = try TemporaryFolder()
+    let parent = folder.path("parent")
+    try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: false)
+    if geteuid() == 0 { #expect(chown(parent, 65534, 65534) == 0) }
+    // Folders can be created in it, but it cannot be opened.
+    #expect(chmod(folder.path, 0o755) == 0 && chmod(parent, 0o300) == 0)
+    await #expect(processExitsWith: .success) { [parent = parent as String] in
+      try await withoutRootPrivileges {
+        let path = parent + "/environment"
+        // The second time, the data file is there.
+        for _ in 0..<2 {
+          let error = await expectStoreError(.notPermitted) { try await LMDBEnvironment(path: path) }
+          #expect(error?.operation == .open && error?.message.contains("cannot be synced") == true)
+          #expect(try FileManager.default.contentsOfDirectory(atPath: path) == ["data.mdb"])
+        }
+        #expect(chmod(parent, 0o700) == 0)
+        let store = try await LMDBStore<Int>(path: path)
+        try await store.setValue(1, forKey: "k")
+        try await store.close()
+        // From then on, the names are known to be durable.
+        #expect(chmod(parent, 0o300) == 0)
+        let again = try await LMDBStore<Int>(path: path)
+        #expect(try again.value(forKey: "k") == 1)
+        try await again.close()
+      }
+    }
+    #expect(chmod(parent, 0o700) == 0)
+  }
+
+  /// A deployment switches a symbolic link from one folder to the next.
+  @Test(arguments: [false, true]) func `a link that is switched during opening never mixes two environments`(
+    isExamined: Bool
+  ) async throws {
+    let folder = try TemporaryFolder()
+    let link = folder.path("current")
+    let targets = ["first", "second"]
+    for name in targets {
+      let store = try await LMDBStore(path: folder.path(name), codec: .raw)
+      try await store.setValue(Array(name.utf8), forKey: "name")
+      try await store.close()
+    }
+    try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: targets[0])
+    let isDone = Flag()
+    async let switching: Void = Threads.run(1) { [new = folder.path("new")] _ in
+      var number = 0
+      while !isDone.isSet {
+        number += 1
+        guard symlink(targets[number % 2], new) == 0, rename(new, link) == 0 else { throw LMDBError(code: errno) }
+      }
+    }
+    var (conflicts, opened) = (0, 0)
+    while conflicts < 10 || opened < 1 {
+      do {
+        let store: any DataStore<[UInt8]> =
+          isExamined ? try await Examination(link).store : try await LMDBStore(path: link, codec: .raw)
+        let value = try await store.value(forKey: "name")
+        #expect(value.map { targets.contains(String(decoding: $0, as: UTF8.self)) } == true)
+        opened += 1
+        try await store.close()
+      } catch let error as StoreError {
+        try #require(error.code == .conflict && error.isRetryable && error.operation == .open, "\(error)")
+        conflicts += 1
+      }
+    }
+    isDone.set()
+    try await switching
+    for name in targets {
+      let store = try await LMDBStore(path: folder.path(name), codec: .raw)
+      #expect(try store.value(forKey: "name") == Array(name.utf8))
+      try await store.close()
+    }
   }
 }
 #endif

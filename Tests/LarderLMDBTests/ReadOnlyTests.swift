@@ -136,18 +136,18 @@ import Testing
     #expect(chmod(folder.path, 0o755) == 0)
     let before = try state(folder.path)
     await #expect(processExitsWith: .success) { [root = folder.path as String] in
-      try #require(setgid(65534) == 0)
-      try #require(setuid(65534) == 0)
-      let open = try await LMDBStore<Int>(path: "\(root)/open", access: .readOnly)
-      #expect(try open.value(forKey: "k") == 1)
-      try await open.close()
-      let error = await expectStoreError(.notPermitted) {
-        try await LMDBEnvironment(path: "\(root)/closed", access: .readOnly)
+      try await withoutRootPrivileges {
+        let open = try await LMDBStore<Int>(path: "\(root)/open", access: .readOnly)
+        #expect(try open.value(forKey: "k") == 1)
+        try await open.close()
+        let error = await expectStoreError(.notPermitted) {
+          try await LMDBEnvironment(path: "\(root)/closed", access: .readOnly)
+        }
+        #expect(error?.description.contains("lock.mdb cannot be written") == true)
+        let immutable = try await LMDBStore<Int>(path: "\(root)/closed", access: .immutable)
+        #expect(try immutable.value(forKey: "k") == 1)
+        try await immutable.close()
       }
-      #expect(error?.description.contains("lock.mdb cannot be written") == true)
-      let immutable = try await LMDBStore<Int>(path: "\(root)/closed", access: .immutable)
-      #expect(try immutable.value(forKey: "k") == 1)
-      try await immutable.close()
     }
     #expect(try state(folder.path) == before)
   }

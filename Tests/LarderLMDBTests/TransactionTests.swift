@@ -1,4 +1,5 @@
 #if LMDB
+import CLMDB
 import Larder
 import LarderTesting
 import TestSupport
@@ -181,6 +182,46 @@ import Testing
     }
     isDone.set()
     try await readers.value
+  }
+
+  /// LMDB itself notices the damage.
+  @Test func `a cursor that meets a damaged page throws and other entries are read`() async throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path("damaged.mdb")
+    var image = try await DataFileImage.filled()
+    try image.write(to: path)
+    let snapshot = try DataFileReader(path, store: "store").latestSnapshot()
+    let record = try snapshot.database(named: "default", store: "store", during: .read)
+    let root = try snapshot.page(try #require(record?.root))
+    guard case .child(let first) = root.node(0)?.content else {
+      Issue.record("the tree has one page")
+      return
+    }
+    // Neither a branch page nor a leaf.
+    image.set(0 as UInt16, at: Int(first) * DataFileImage.pageSize + 10 + DataFileFormat.linked.shift)
+    try image.write(to: path)
+    let damaged = try await LMDBEnvironment(path: path)
+    let store = try await LMDBStore<[UInt8]>(in: damaged, codec: .raw)
+    for _ in 0..<2 {
+      try damaged.read { transaction in
+        try transaction.withCursor(of: store) { cursor in
+          let isThere = try cursor.moveToLast()
+          #expect(isThere)
+          do {
+            _ = try cursor.moveToFirst()
+            Issue.record("the damage was not noticed")
+          } catch let error as StoreError {
+            #expect(error.code == .corrupted && error.operation == .entries)
+          }
+          #expect(cursor.key == nil)
+        }
+      }
+      let error = expectStoreError(.corrupted) { try store.value(forKey: DataFileImage.entries[0].key) }
+      #expect(error?.operation == .value && error?.underlying as? LMDBError == LMDBError(code: MDB_CORRUPTED))
+      let last = try #require(DataFileImage.entries.last)
+      #expect(try store.value(forKey: last.key) == last.value)
+    }
+    try await damaged.close()
   }
 
   @Test func `a cursor walks in both directions`() async throws {

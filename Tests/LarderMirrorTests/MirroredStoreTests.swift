@@ -181,6 +181,35 @@ import Testing
     #expect(try entries(of: new) == entries(of: old))
   }
 
+  /// The write fails behind the position of the repair, which therefore does not see it.
+  @Test func `a failure beside a repair is remembered`() async throws {
+    try old.apply([.set("a", 1), .set("b", 2)])
+    let (mirror, primary) = (mirror, primary)
+    let repair = Task {
+      try await mirror.repair(batchSize: 1) { progress in
+        if progress.cursor?.key == "a" { primary.schedule(.suspension(), on: .keys) }
+      }
+    }
+    try await primary.waitForSuspended(of: .keys)
+    secondary.schedule(.error(.ioFailed), on: .apply)
+    try await mirror.setValue(3, forKey: "a")
+    primary.resume()
+    #expect(try await repair.value.repairedCount == 2)
+    #expect(!mirror.isSynchronized)
+    #expect(try await differences() == [StoreDifference(key: "a", kind: .value)])
+    try await mirror.repair()
+    #expect(mirror.isSynchronized)
+  }
+
+  @Test func `differences are repaired in batches`() async throws {
+    let follower = DescribedStore(MemoryStore<Int>().information)
+    try follower.base.apply(ChangeBatch((0..<10).map { .set(StoreKey(integer: $0), $0) }))
+    let mirror = try MirroredStore(primary: old, secondary: follower)
+    #expect(try await mirror.repair(batchSize: 4).repairedCount == 10)
+    #expect(follower.batchSizes == [4, 4, 2])
+    #expect(try follower.base.count(in: .all) == 0)
+  }
+
   // MARK: Exchanging the stores
 
   @Test func `the exchange waits for writes and holds up no read`() async throws {
@@ -238,6 +267,19 @@ import Testing
     #expect(both.maximumKeyLength == 100 && both.maximumValueSize == 10)
   }
 
+  /// Nothing is written to the primary that the secondary cannot have.
+  @Test(arguments: [StoreAccess.readWrite, .readOnly])
+  func `a write that the secondary must refuse is refused before the primary`(access: StoreAccess) async throws {
+    let narrow = StoreInformation(
+      name: "narrow", durability: .volatile, sharing: .exclusive, access: access, maximumKeyLength: 3,
+      entryLifetime: .untilRemoved)
+    let mirror = try MirroredStore(primary: old, secondary: DescribedStore(narrow))
+    let code: StoreError.Code = access == .readWrite ? .invalidKey : .notPermitted
+    await expectStoreError(code) { try await mirror.setValue(1, forKey: "long") }
+    await expectStoreError(code) { try await mirror.update("long") { $0 = 1 } }
+    #expect(try old.count(in: .all) == 0)
+  }
+
   @Test func `closing closes both`() async throws {
     secondary.schedule(.error(.ioFailed), on: .close)
     await expectStoreError(.ioFailed) { try await mirror.close() }
@@ -248,11 +290,15 @@ import Testing
 }
 
 /// A store that describes itself as its test tells it to.
-private struct DescribedStore: DataStore {
+private final class DescribedStore: DataStore {
   let base = MemoryStore<Int>()
   let information: StoreInformation
+  private let sizes = Locked<[Int]>([])
 
   init(_ information: StoreInformation) { self.information = information }
+
+  /// The sizes of the batches, in order.
+  var batchSizes: [Int] { sizes.withLock { $0 } }
 
   func value(forKey key: StoreKey) async throws -> Int? { try base.value(forKey: key) }
   func values(forKeys keys: [StoreKey]) async throws -> [Int?] { try base.values(forKeys: keys) }
@@ -263,7 +309,10 @@ private struct DescribedStore: DataStore {
     try base.keys(in: range, limit: limit, order: order)
   }
   func count(in range: KeyRange) async throws -> Int { try base.count(in: range) }
-  func apply(_ changes: ChangeBatch<Int>) async throws { try base.apply(changes) }
+  func apply(_ changes: ChangeBatch<Int>) async throws {
+    sizes.withLock { $0.append(changes.count) }
+    try base.apply(changes)
+  }
   func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping @Sendable (inout UpdateSlots<Int>) -> UpdateDecision<Result>
   ) async throws -> Result { try await base.update(deciding: keys, body) }

@@ -105,7 +105,11 @@ import Testing
       await expectError(.notFound) {
         _ = try await PostgresStore<Int>(in: setting.database, name: "none", createsIfMissing: false)
       }
-      try await setting.psql("UPDATE larder_stores SET format = 3")
+      // An administrator's repair that left a record without its codec.
+      try await setting.psql(
+        "ALTER TABLE larder_stores ALTER COLUMN codec DROP NOT NULL; UPDATE larder_stores SET codec = NULL")
+      await expectError(.corrupted) { _ = try await PostgresStore<Int>(in: setting.database, name: "numbers") }
+      try await setting.psql("UPDATE larder_stores SET codec = 'cbor', format = 3")
       await expectError(.versionMismatch) { _ = try await PostgresStore<Int>(in: setting.database, name: "numbers") }
     }
   }

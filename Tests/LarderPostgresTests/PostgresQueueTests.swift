@@ -281,6 +281,13 @@ import Testing
       await expectStoreError(.notFound) {
         try await PostgresQueue<Int>(in: setting.database, name: "q", createsIfMissing: false)
       }
+      let provider = PostgresQueueProvider()
+      for (location, code) in [("#\(setting.schema)/q", StoreError.Code.notFound), ("", .invalidArgument)] {
+        let url = try StoreURL("postgres-queue:\(setting.server.connectionString)\(location)")
+        await expectStoreError(code) {
+          try await provider.open(url, options: StoreOptions(createsIfMissing: false), newCodecName: nil)
+        }
+      }
       for name in ["", "larder_q", String(repeating: "n", count: 64)] {
         await expectStoreError(.invalidArgument) { try await PostgresQueue<Int>(in: setting.database, name: name) }
       }

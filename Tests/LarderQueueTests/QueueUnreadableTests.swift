@@ -47,6 +47,23 @@ import Glibc
     }
   }
 
+  /// A process that has too many open files can read nothing, but loses nothing.
+  @Test func `too many open files`() async throws {
+    let limited = StubbornFileSystem(
+      bench.disk, refusing: [.open], errorNumber: EMFILE, atPathsWith: "/segment-")
+    limited.isStubborn = false
+    var queue = try await open(limited)
+    try await queue.enqueue((0..<600).map { QueueInput($0) })
+    try await queue.close()
+    queue = try await open(limited)
+    limited.isStubborn = true
+    let error = await expectStoreError(.ioFailed) { try await queue.receive(max: 1, lease: .seconds(60)) }
+    #expect(error?.operation == .receive && error?.isRetryable == true)
+    limited.isStubborn = false
+    #expect(try await drain(queue) == Array(0..<600))
+    try await queue.close()
+  }
+
   @Test(arguments: [true, false]) func `while opening`(isReadableLater: Bool) async throws {
     var queue = try await open()
     try await queue.enqueue((0..<600).map { QueueInput($0) })

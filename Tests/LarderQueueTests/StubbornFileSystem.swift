@@ -121,7 +121,10 @@ final class StubbornFileSystem: StoreFileSystem {
   }
 
   func open(_ path: String, _ mode: FileOpenMode) throws(FileError) -> any OpenStoreFile {
-    if mode == .read { beforeReading(path) }
+    if mode == .read {
+      beforeReading(path)
+      try check(.open, path)
+    }
     if mode == .createNew {
       beforeCreating(path)
       try check(.write, path)

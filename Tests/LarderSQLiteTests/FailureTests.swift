@@ -1,4 +1,5 @@
 #if SQLite
+import CSQLite
 import Foundation
 import Larder
 import LarderFiles
@@ -84,6 +85,120 @@ import Testing
       #expect(try again.value(forKey: "a") == [1])
       try await again.close()
     }
+  }
+
+  @Test(arguments: Obstruction.allCases) func `files that cannot be examined are not written`(
+    _ obstruction: Obstruction
+  ) async throws {
+    let inner = folder.path("inner")
+    try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: false)
+    let database = try await SQLiteDatabase(path: inner + "/app.sqlite", durability: .buffered)
+    let store = try await SQLiteStore(in: database, codec: .json(Int.self))
+    try await store.setValue(1, forKey: "k")
+    try await obstruction.replacing(inner) {
+      for error in [
+        await expectStoreError(.ioFailed) { try await store.setValue(2, forKey: "k") },
+        await expectStoreError(.ioFailed) { try await store.update("k") { $0 = 2 } },
+        await expectStoreError(.ioFailed) { try await database.write { try $0.removeAll(of: store) } },
+        await expectStoreError(.ioFailed) { try await database.synchronize() },
+      ] {
+        #expect(error?.outcome == .nothingChanged && error?.message.contains("could not be checked") == true)
+      }
+      let error = await expectStoreError(.ioFailed) { try await database.statistics() }
+      #expect(error?.operation == .statistics)
+      let value = try store.value(forKey: "k")
+      #expect(value == 1)
+    }
+    // The same files are there again.
+    try await store.setValue(3, forKey: "k")
+    try await obstruction.replacing(inner) {
+      await expectStoreError(.ioFailed) { try await database.close() }
+    }
+    let again = try await SQLiteStore(path: inner + "/app.sqlite", codec: .json(Int.self))
+    #expect(try again.value(forKey: "k") == 3)
+    try await again.close()
+  }
+
+  @Test func `paths that lead to no database are refused`() async throws {
+    try Data("x".utf8).write(to: URL(filePath: folder.path("file")))
+    try FileManager.default.createSymbolicLink(atPath: folder.path("circle"), withDestinationPath: "circle")
+    for name in ["file/below", "circle", "a\0b", String(repeating: "n", count: 300)] {
+      let error = await expectStoreError(.invalidArgument) { try await SQLiteDatabase(path: folder.path(name)) }
+      #expect(error?.operation == .open && error?.outcome == .nothingChanged)
+    }
+    #expect(mkfifo(folder.path("fifo"), 0o600) == 0)
+    await expectStoreError(.unrecognizedFormat) { try await SQLiteDatabase(path: folder.path("fifo")) }
+    #expect(try folder.names == ["circle", "fifo", "file"])
+  }
+
+  /// Files can be created in its folder, but the folder cannot be opened.
+  @Test func `a folder that cannot be synced fails what must be durable`() async throws {
+    let inner = folder.path("inner")
+    try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: false)
+    let path = inner + "/app.sqlite"
+    let store = try await SQLiteStore(path: path, codec: .json(Int.self))
+    try await store.setValue(1, forKey: "k")
+    try await store.close()
+    if geteuid() == 0 { for path in [inner, path] { #expect(chown(path, 65534, 65534) == 0) } }
+    #expect(chmod(folder.path, 0o755) == 0 && chmod(inner, 0o300) == 0)
+    await #expect(processExitsWith: .success) { [path = path as String] in
+      try await withoutRootPrivileges {
+        let store = try await SQLiteStore(path: path, codec: .json(Int.self), durability: .buffered)
+        try await store.setValue(2, forKey: "k")
+        for _ in 0..<2 {
+          let error = await expectStoreError(.notPermitted) { try await store.synchronize() }
+          #expect(error?.outcome == .unknown && error?.message.contains("made durable") == true)
+        }
+        #expect(try store.value(forKey: "k") == 2)
+        try await store.setValue(3, forKey: "k")
+        await expectStoreError(.notPermitted) { try await store.close() }
+        // Also the names of the files must be durable before a write returns.
+        let synced = try await SQLiteStore(path: path, codec: .json(Int.self))
+        #expect(try synced.value(forKey: "k") == 3)
+        for _ in 0..<2 {
+          let error = await expectStoreError(.notPermitted) { try await synced.setValue(4, forKey: "k") }
+          #expect(error?.outcome == .nothingChanged && error?.message.contains("synced") == true)
+        }
+        #expect(try synced.value(forKey: "k") == 3)
+        try await synced.close()
+        // As for a new database, which is in place all the same.
+        let new = path + "-new"
+        let error = await expectStoreError(.notPermitted) { try await SQLiteStore(path: new, codec: .json(Int.self)) }
+        #expect(error?.outcome == .unknown)
+        await expectStoreError(.notPermitted) { try await SQLiteStore(path: new, codec: .json(Int.self)) }
+      }
+    }
+    #expect(chmod(inner, 0o700) == 0)
+    let again = try await SQLiteStore(path: path, codec: .json(Int.self))
+    #expect(try again.value(forKey: "k") == 3)
+    try await again.close()
+  }
+
+  /// A program that registers a file system without shared memory as SQLite's default, as for a disk on a network.
+  @Test func `a file system that cannot have a log is refused`() async throws {
+    let store = try await SQLiteStore(path: path, codec: .json(Int.self))
+    try await store.setValue(1, forKey: "k")
+    try await store.close()
+    let other = try await OtherConnection(path)
+    try other.run("PRAGMA journal_mode = DELETE")
+    other.close()
+    await #expect(processExitsWith: .success) { [path = path as String, new = folder.path("new") as String] in
+      #expect(sqlite3_vfs_register(sqlite3_vfs_find("unix-none"), 1) == SQLITE_OK)
+      let store = try await SQLiteStore(path: path, codec: .json(Int.self))
+      #expect(try store.value(forKey: "k") == 1)
+      for error in [
+        await expectStoreError(.unsupported) { try await store.setValue(2, forKey: "k") },
+        await expectStoreError(.unsupported) { try await SQLiteDatabase(path: new) },
+      ] {
+        #expect(error?.outcome == .nothingChanged && error?.message.contains("write-ahead log") == true)
+      }
+      #expect(try store.value(forKey: "k") == 1)
+      try await store.close()
+    }
+    #expect(try folder.names == ["app.sqlite"])
+    let again = try await SQLiteStore(path: path, codec: .json(Int.self))
+    try await again.setValue(2, forKey: "k")
+    try await again.close()
   }
 
   @Test func `foreign files are refused and left`() async throws {

@@ -46,6 +46,43 @@ struct FormatTests {
     #expect(attributes.permissions & 0o777 == 0o600)
   }
 
+  /// The table of an older tool, or of a text that was imported.
+  @Test func `a record that cannot be read is refused until it is repaired`() async throws {
+    let store = try await SQLiteStore(path: path, name: "users", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    try await store.close()
+    try ForeignSQLite.run(
+      path,
+      "DROP TABLE larder; CREATE TABLE larder(name, codec, format); INSERT INTO larder VALUES('users', 'json', 'one')")
+    let error = await expectStoreError(.corrupted) {
+      try await SQLiteStore(path: path, name: "users", codec: .json(Int.self))
+    }
+    #expect(error?.operation == .open && error?.message.contains("record") == true)
+    try ForeignSQLite.run(path, "UPDATE larder SET format = 1")
+    let again = try await SQLiteStore(path: path, name: "users", codec: .json(Int.self))
+    #expect(try again.value(forKey: "a") == 1)
+    try await again.close()
+  }
+
+  /// The transaction reads with a statement that was compiled before.
+  @Test(arguments: [true, false]) func `a table that another program removes is a conflict in transactions`(
+    isRead: Bool
+  ) async throws {
+    let database = try await SQLiteDatabase(path: path)
+    let store = try await SQLiteStore(in: database, name: "users", codec: .json(Int.self))
+    try await store.setValue(1, forKey: "a")
+    #expect(try database.read { try $0.value(forKey: "a", in: store) } == 1)
+    try ForeignSQLite.run(path, "DROP VIEW users_text; DROP TABLE users")
+    if isRead {
+      let error = expectStoreError(.conflict) { try database.read { try $0.value(forKey: "a", in: store) } }
+      #expect(error?.operation == .value)
+      expectStoreError(.conflict) { try database.read { try $0.count(of: store) } }
+    } else {
+      await expectStoreError(.conflict) { try await database.write { try $0.setValue(2, forKey: "a", in: store) } }
+    }
+    try await database.close()
+  }
+
   @Test func `values are queried and indexed`() async throws {
     let users = try await SQLiteStore(path: path, name: "users", codec: .json(User.self))
     try await users.apply([

@@ -1,4 +1,5 @@
 #if SQLite
+import CSQLite
 import Foundation
 import Larder
 import LarderSQLite
@@ -41,6 +42,129 @@ import Testing
     let again = try await SQLiteStore<Int>(path: path, access: .readOnly)
     #expect(try again.value(forKey: "key") == 2)
     try await again.close()
+  }
+
+  @Test(arguments: Obstruction.allCases) func `a reader whose file cannot be examined continues once it can be`(
+    _ obstruction: Obstruction
+  ) async throws {
+    let inner = folder.path("inner")
+    try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: false)
+    try await makeStore(1, at: inner + "/app.sqlite")
+    let store = try await SQLiteStore<Int>(path: inner + "/app.sqlite", access: .readOnly)
+    try await obstruction.replacing(inner) {
+      let error = expectStoreError(.ioFailed) { try store.value(forKey: "key") }
+      #expect(error?.operation == .value && error?.message.contains("could not be checked") == true)
+    }
+    #expect(try store.value(forKey: "key") == 1)
+    try await store.close()
+  }
+
+  @Test func `a read that needs another connection does not open the new file`() async throws {
+    try await makeStore(1, at: path)
+    try await makeStore(2, at: folder.path("new"))
+    let database = try await SQLiteDatabase(path: path)
+    let store = try await SQLiteStore<Int>(in: database)
+    try database.read { transaction in
+      #expect(rename(folder.path("new"), path) == 0)
+      let error = expectStoreError(.conflict) { try store.value(forKey: "key") }
+      #expect(error?.isRetryable == true && error?.message.contains("replaced") == true)
+      let value = try transaction.value(forKey: "key", in: store)
+      #expect(value == 1)
+    }
+    await expectStoreError(.conflict) { try await store.setValue(3, forKey: "key") }
+    await expectStoreError(.conflict) { try await database.close() }
+    let again = try await SQLiteStore<Int>(path: path)
+    #expect(try again.value(forKey: "key") == 2)
+    try await again.close()
+  }
+
+  /// A folder that is moved away once, by an authorizer, which SQLite calls while it compiles a statement.
+  private final class Mover: Sendable {
+    let path: String
+    private let isArmed = Locked(false)
+
+    init(_ path: String) {
+      self.path = path
+    }
+
+    func arm() { isArmed.withLock { $0 = true } }
+
+    /// Moves the folder away, and puts a file in its place.
+    func move() {
+      let isFirst = isArmed.withLock { isArmed in
+        defer { isArmed = false }
+        return isArmed
+      }
+      guard isFirst else { return }
+      #expect(rename(path, path + ".away") == 0 && FileManager.default.createFile(atPath: path, contents: nil))
+    }
+
+    func moveBack() {
+      #expect(unlink(path) == 0 && rename(path + ".away", path) == 0)
+    }
+
+    func observe(_ connection: OpaquePointer) {
+      sqlite3_set_authorizer(
+        connection,
+        { context, action, name, _, _, _ in
+          if action == SQLITE_PRAGMA, let context, let name, String(cString: name) == "data_version" {
+            Unmanaged<Mover>.fromOpaque(context).takeUnretainedValue().move()
+          }
+          return SQLITE_OK
+        }, Unmanaged.passUnretained(self).toOpaque())
+    }
+  }
+
+  /// The log is open by then, but its identity is not known yet.
+  @Test func `a folder that is moved while the writer connects is an error`() async throws {
+    let inner = folder.path("inner")
+    try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: false)
+    try await makeStore(1, at: inner + "/app.sqlite")
+    let mover = Mover(inner)
+    let database = try await SQLiteDatabase(path: inner + "/app.sqlite") { mover.observe($0.pointer) }
+    mover.arm()
+    let error = await expectStoreError(.invalidArgument) { try await SQLiteStore<Int>(in: database) }
+    #expect(error?.operation == .open && error?.message.contains("log cannot be examined") == true)
+    mover.moveBack()
+    let store = try await SQLiteStore<Int>(in: database)
+    #expect(try store.value(forKey: "key") == 1)
+    try await store.setValue(2, forKey: "key")
+    try await database.close()
+    withExtendedLifetime(mover) {}
+  }
+
+  /// Opening looks at the path several times.
+  @Test func `a folder that is exchanged while its database is opened loses nothing`() async throws {
+    let (inner, other) = (folder.path("inner"), folder.path("other"))
+    try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: false)
+    try Data().write(to: URL(filePath: other))
+    try await makeStore(1, at: inner + "/app.sqlite")
+    let isDone = Flag()
+    let exchanging = Thread {
+      while !isDone.isSet {
+        #expect(rename(inner, inner + ".away") == 0 && rename(other, inner) == 0)
+        #expect(rename(inner, other) == 0 && rename(inner + ".away", inner) == 0)
+      }
+    }
+    exchanging.start()
+    // The last look fails after some 2,000 attempts.
+    for _ in 0..<20_000 {
+      do {
+        let store = try await SQLiteStore<Int>(path: inner + "/app.sqlite", createsIfMissing: false)
+        #expect(try store.value(forKey: "key") == 1)
+        try await store.close()
+      } catch let error as StoreError {
+        let codes = [StoreError.Code.notFound, .invalidArgument, .conflict, .notPermitted, .ioFailed]
+        try #require(codes.contains(error.code) && error.outcome == .nothingChanged, "\(error)")
+        if error.message == "the path cannot be examined" { break }
+      }
+    }
+    isDone.set()
+    try await waitUntil { exchanging.isFinished }
+    let store = try await SQLiteStore<Int>(path: inner + "/app.sqlite", createsIfMissing: false)
+    #expect(try store.value(forKey: "key") == 1)
+    try await store.setValue(2, forKey: "key")
+    try await store.close()
   }
 
   @Test(arguments: [StoreAccess.readOnly, .readWrite], [true, false]) func `observations end with the file`(

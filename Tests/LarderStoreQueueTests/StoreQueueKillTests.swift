@@ -167,8 +167,15 @@ import Testing
     // After the ids are forgotten, nothing is left but the record of the format.
     let bytes = try await StoreQueueKillTests.open(path)
     let later = try await StoreQueueKillTests.open(bytes, hours: rounds + 1)
-    _ = try await later.receive(lease: .seconds(1))
-    #expect(try bytes.count(in: .all) == 1)
+    // A call forgets a limited number of them.
+    var count = try bytes.count(in: .all)
+    while true {
+      _ = try await later.receive(lease: .seconds(1))
+      let left = try bytes.count(in: .all)
+      guard left < count else { break }
+      count = left
+    }
+    #expect(count == 1)
     try await later.close()
   }
 

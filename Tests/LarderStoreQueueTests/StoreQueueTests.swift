@@ -6,11 +6,12 @@ import LarderCBOR
 import LarderExpiry
 import LarderLMDB
 import LarderObservation
-import LarderStoreQueue
 import LarderTesting
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import LarderStoreQueue
 
 @Suite struct StoreQueueTests {
   private typealias Bytes = MemoryStore<[UInt8]>
@@ -137,12 +138,16 @@ import Testing
     }
   }
 
-  @Test func `a newer format is refused`() async throws {
+  @Test(arguments: [[QueueLayout.formatVersion + 1], [QueueLayout.formatVersion + 1] + "cbor".utf8, []])
+  func `another format is refused`(record: [UInt8]) async throws {
     let bytes = Bytes()
-    try await bytes.setValue([2], forKey: "q/f")
-    await expectStoreError(.versionMismatch) {
+    try await bytes.setValue(record, forKey: "q/f")
+    let error = await expectStoreError(.versionMismatch) {
       try await bytes.queue(of: Int.self, prefix: "q/", codec: .cbor())
     }
+    #expect(error?.message.contains("format version \(record.first ?? 0)") == true)
+    await expectStoreError(.versionMismatch) { try await bytes.codecName(ofQueue: "q/") }
+    #expect(try bytes.value(forKey: "q/f") == record)
   }
 
   @Test func `another objects items are found by polling`() async throws {

@@ -144,7 +144,9 @@ import Testing
   @Test func `no piece of work of the pool is missing`() async {
     await #expect(processExitsWith: .success) {
       for scenario in Scenario.allCases {
-        let onPool = await PoolJobs.count { await scenario.run() }
+        // A task that is resumed before its thread has suspended it needs no job, so a single run can have fewer.
+        var onPool = 0
+        for _ in 0..<20 { onPool = max(onPool, await PoolJobs.count { await scenario.run() }) }
         let inTrial = try await scenario.countInTrial()
         #expect(inTrial >= onPool, "\(scenario): \(onPool) on the pool, \(inTrial) in a trial")
         #expect(

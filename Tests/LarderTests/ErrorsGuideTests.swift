@@ -15,6 +15,7 @@ import Testing
   }
 
   private func saveLater(_ user: User) async throws -> Bool { false }
+  private func log(_ text: String) {}
 
   // snippet.overview
   func save(_ user: User, in store: some DataStore<User>) async throws -> Bool {
@@ -35,21 +36,13 @@ import Testing
   // snippet.damage
   func readableEntries(of store: some DataStore<User>) async throws -> [StoreEntry<User>] {
     var found: [StoreEntry<User>] = []
-    var remaining: KeyRange = .all
-    while true {
-      do {
-        let page = try await store.entries(in: remaining, limit: 100, order: .ascending)
-        guard let last = page.last else { return found }
-        found += page
-        remaining = remaining.after(last.key)
-      } catch let error as StoreError {
-        let damage = error.underlying as? any UnreadableKeysError
-        guard let lost = damage?.keys ?? error.key.map(KeyRange.only) else { throw error }
-        found += try await store.entries(in: remaining.before(lost.lowerBound), limit: .max, order: .ascending)
-        guard let end = lost.upperBound else { return found }
-        remaining = KeyRange(from: end, upTo: nil)
+    for try await part in store.salvage() {
+      switch part {
+      case .entries(let entries): found += entries
+      case .unreadable(let keys, let error): log("lost: \(keys) because of \(error)")
       }
     }
+    return found
   }
   // snippet.end
 

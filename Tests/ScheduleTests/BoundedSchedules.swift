@@ -1,6 +1,7 @@
 import Larder
 import LarderBounded
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Stores with a limit in many schedules: it is never exceeded, and the accounting is exact.

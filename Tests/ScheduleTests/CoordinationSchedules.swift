@@ -2,6 +2,7 @@ import Larder
 import LarderCBOR
 import LarderCoordination
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Locks, elections and idempotency keys of several programs: no write lands after a later token was issued, and each effect

@@ -2,6 +2,7 @@ import Larder
 import LarderCache
 import LarderObservation
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Caches in many schedules, over a base that is also written beside them.

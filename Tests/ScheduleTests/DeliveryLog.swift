@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import TestSupport
 
 /// The deliveries that the consumers of a queue have seen, with a check of the rules of leases.
 ///

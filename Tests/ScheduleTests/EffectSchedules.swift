@@ -4,6 +4,7 @@ import LarderObservation
 import LarderQueue
 import LarderStoreQueue
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Transactions and queues in many schedules: what was acknowledged has happened once.

@@ -1,6 +1,7 @@
 import Larder
 import LarderExpiry
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Entries that expire in many schedules: one that is live is found, and a new one is not removed with its predecessor.

@@ -3,6 +3,7 @@ import HTTPTypes
 import Larder
 import LarderHTTPCache
 import LarderTesting
+import TestSupport
 import Testing
 
 /// An HTTP cache in many schedules: shared fetches, invalidations, revalidation, and readers of different speed.

@@ -3,6 +3,7 @@ import Larder
 import LarderCache
 import LarderObservation
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Caches over a store that other hosts write to, in many schedules.

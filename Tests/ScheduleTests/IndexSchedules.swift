@@ -2,6 +2,7 @@ import Larder
 import LarderCBOR
 import LarderIndexes
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Indexes in many schedules: they agree with the values, and a unique key has one owner.

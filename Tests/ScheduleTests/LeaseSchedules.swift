@@ -2,6 +2,7 @@ import Larder
 import LarderCBOR
 import LarderStoreQueue
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Consumers that hold leases: a closure whose lease is lost ends, and an item that was processed is not delivered again.

@@ -1,6 +1,7 @@
 import Larder
 import LarderMirror
 import LarderTesting
+import TestSupport
 import Testing
 
 /// A mirror in many schedules: repairs and exchanges of its stores race with writes.

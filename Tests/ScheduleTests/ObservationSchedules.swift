@@ -3,6 +3,7 @@ import LarderBatching
 import LarderCache
 import LarderObservation
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Observers in many schedules: they miss no change, and leave nothing behind.

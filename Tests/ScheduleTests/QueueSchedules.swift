@@ -4,6 +4,7 @@ import LarderObservation
 import LarderQueue
 import LarderStoreQueue
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Queues in many schedules: leases, order, waiting consumers, and cancellation.

@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Decorators and stacks in many schedules: three tasks whose results one order of all operations must explain.

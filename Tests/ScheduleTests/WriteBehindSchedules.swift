@@ -1,6 +1,7 @@
 import Larder
 import LarderBatching
 import LarderTesting
+import TestSupport
 import Testing
 
 /// Write-behind in many schedules, over a base that fails: what a flush has acknowledged is in the base, in order, and what is

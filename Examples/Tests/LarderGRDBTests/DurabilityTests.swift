@@ -92,6 +92,100 @@ import Testing
     try await store.close()
   }
 
+  /// Files can be created in it, but it cannot be opened.
+  ///
+  /// SQLite reports no error.
+  @Test func `a folder that cannot be synced is buffered`() async throws {
+    let file = try TestDatabase()
+    try file.pool().close()
+    if geteuid() == 0 { for path in [file.folder, file.path] { #expect(chown(path, 65534, 65534) == 0) } }
+    #expect(chmod(file.folder, 0o300) == 0)
+    await #expect(processExitsWith: .success) { [path = file.path as String] in
+      // Permissions do not apply to root.
+      let isRoot = geteuid() == 0
+      if isRoot { try #require(setegid(65534) == 0 && seteuid(65534) == 0) }
+      var configuration = Configuration()
+      configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+      let pool = try DatabasePool(path: path, configuration: configuration)
+      try await pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON") }
+      let refused = await expectStoreError(.unsupported) {
+        try await GRDBStore(in: pool, codec: .raw, requiresSynced: true)
+      }
+      #expect(refused?.message.contains("the folder of the database cannot be synced") == true)
+      let store = try await GRDBStore(in: pool, codec: .raw)
+      #expect(store.information.durability == .buffered)
+      try await store.setValue([1], forKey: "a")
+      let error = await expectStoreError(.notPermitted) { try await store.synchronize() }
+      #expect(error?.outcome == .unknown)
+      #expect(try await store.value(forKey: "a") == [1])
+      await expectStoreError(.notPermitted) { try await store.close() }
+      try pool.close()
+      // So that the counts of coverage can be written.
+      if isRoot { try #require(seteuid(0) == 0 && setegid(0) == 0) }
+    }
+    #expect(chmod(file.folder, 0o700) == 0)
+    let pool = try file.pool()
+    let store = try await GRDBStore(in: pool, codec: .raw)
+    try await store.synchronize()
+    #expect(try await store.value(forKey: "a") == [1])
+    try await store.close()
+  }
+
+  /// A file, or a symbolic link that leads in a circle, in the place of the folder.
+  @Test(arguments: [false, true]) func `a file that cannot be examined is not written`(isLink: Bool) async throws {
+    let file = try TestDatabase()
+    // One connection, which stays open.
+    let queue = try DatabaseQueue(path: file.path)
+    try await queue.writeWithoutTransaction {
+      try $0.execute(sql: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
+    }
+    let store = try await GRDBStore(in: queue, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    let (files, away) = (FileManager.default, file.folder + "-away")
+    try files.moveItem(atPath: file.folder, toPath: away)
+    if isLink {
+      try files.createSymbolicLink(atPath: file.folder, withDestinationPath: file.folder)
+    } else {
+      try Data().write(to: URL(filePath: file.folder))
+    }
+    for error in [
+      await expectStoreError(.ioFailed) { try await store.setValue([2], forKey: "a") },
+      await expectStoreError(.ioFailed) { try await store.update("a") { $0 = [2] } },
+      await expectStoreError(.ioFailed) { try await store.value(forKey: "a") },
+      await expectStoreError(.ioFailed) { try await store.synchronize() },
+      await expectStoreError(.invalidArgument) { try await GRDBStore(in: queue, name: "new", codec: .raw) },
+    ] {
+      #expect(error?.outcome == .nothingChanged)
+      #expect(error?.message.hasPrefix("the file of the database c") == true)
+    }
+    try files.removeItem(atPath: file.folder)
+    try files.moveItem(atPath: away, toPath: file.folder)
+    // The same file is there again.
+    #expect(try await store.value(forKey: "a") == [1])
+    try await store.setValue([3], forKey: "a")
+    try await GRDBStore(in: queue, name: "new", codec: .raw).close()
+    try await store.close()
+    #expect(try file.command("SELECT hex(value) FROM \"default\"") == "03")
+  }
+
+  @Test func `a log that cannot be examined has no size`() async throws {
+    let file = try TestDatabase()
+    // A pool would open another connection, and so the log.
+    let queue = try DatabaseQueue(path: file.path)
+    try await queue.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_mode = WAL") }
+    let store = try await GRDBStore(in: queue, codec: .raw)
+    try await store.setValue([1], forKey: "a")
+    let log = file.path + "-wal"
+    try FileManager.default.moveItem(atPath: log, toPath: log + "-moved")
+    try FileManager.default.createSymbolicLink(atPath: log, withDestinationPath: log)
+    let error = await expectStoreError(.ioFailed) { try await store.storeStatistics() }
+    #expect(error?.operation == .statistics && error?.message.contains("log") == true)
+    try FileManager.default.removeItem(atPath: log)
+    try FileManager.default.moveItem(atPath: log + "-moved", toPath: log)
+    #expect(try await store.storeStatistics().entryCount == 1)
+    try await store.close()
+  }
+
   @Test func `a database in memory is volatile`() async throws {
     let store = try await GRDBStore<User>(in: DatabaseQueue())
     #expect(store.information.durability == .volatile)

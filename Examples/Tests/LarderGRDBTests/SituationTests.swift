@@ -20,6 +20,25 @@ import Testing
     #expect(try await GRDBStore<User>(in: pool, name: "users").count() == 1)
   }
 
+  /// The function of the connection answers in place of a library that is too old for strict tables.
+  @Test func `an old library is refused and nothing is created`() async throws {
+    let file = try TestDatabase()
+    var configuration = Configuration()
+    configuration.prepareDatabase { db in
+      db.add(function: DatabaseFunction("sqlite_version", argumentCount: 0, pure: true) { _ in "3.36.0" })
+    }
+    let pool = try file.pool(configuration)
+    for error in [
+      await expectStoreError(.unsupported) { try await GRDBStore<User>(in: pool, name: "users") },
+      await expectStoreError(.unsupported) {
+        try await pool.write { try GRDBStore<User>.create(named: "users", in: $0) }
+      },
+    ] {
+      #expect(error?.operation == .open && error?.message.contains("version 3.36.0") == true)
+    }
+    #expect(try file.command("SELECT group_concat(name) FROM sqlite_schema") == "orders")
+  }
+
   @Test func `names that hide SQLite s functions are refused`() async throws {
     let file = try TestDatabase()
     let pool = try file.pool()

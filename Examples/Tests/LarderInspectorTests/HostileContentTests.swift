@@ -213,6 +213,7 @@ struct HostileContentTests {
         "keys", "entry", "raw", "edit", "damage", "queue", "dead", "enqueue", "requeue", "counts", "state", "search",
         "http",
         "response", "body", "usage", "measurements", "leased", "groups", "schedules",
+        "salvage",
       ]
       let names = [
         "store", "key", "prefix", "from", "before", "as", "view", "text", "find", "after", "reason", "token", "url",

@@ -18,7 +18,7 @@ struct SecurityTests {
     "counts?store=0",
     "state?store=0", "queue?store=0", "dead?store=0", "enqueue?store=0", "requeue?store=0", "search?store=0&contains=s",
     "http?store=0", "response?store=0&url=http://a/", "body?store=0&url=http://a/", "usage?store=0",
-    "measurements?store=0", "leased?store=0", "groups?store=0", "schedules?store=0", "style.css",
+    "measurements?store=0", "leased?store=0", "groups?store=0", "schedules?store=0", "salvage?store=0", "style.css",
     "script.js",
   ]
   private let removal: KeyValuePairs<String, String> = [

@@ -90,6 +90,7 @@ struct StackPlan: Sendable {
       if let other = layers.first(where: { layer.provider.contradictions.contains($0.provider.name) }) {
         throw layer.settings.error(nil, "contradicts \(other.settings.layerKey); set one of them")
       }
+      try layer.settings.checkRequired(layer.provider.settings)
       try layer.provider.check(layer.settings)
     }
     self.layers = try layers.map { layer in

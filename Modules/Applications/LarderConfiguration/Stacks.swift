@@ -27,7 +27,7 @@ public import Larder
 /// let sessions = try await stacks.open("sessions", of: Session.self, codec: .cbor())
 /// ```
 ///
-/// The layers stand in the recommended order, whatever the order of the keys; see ``LayerPlace``. Nothing is opened if any
+/// The layers stand in the recommended order, whatever the order of the keys; see `LayerPlace`. Nothing is opened if any
 /// key below `stores.sessions` is unknown, or has a value that is not possible; the error names it.
 public struct Stacks: Sendable {
   private let sources: [ConfigurationSource]
@@ -114,7 +114,9 @@ public struct Stacks: Sendable {
   public func settings(_ settings: [LayerSetting], of name: String, in section: String) throws -> LayerSettings {
     let reader = SettingsReader(section: section, name: name, sources: sources)
     try reader.checkNames(settings.map { [$0.name] })
-    return try reader.settings(settings, of: nil)
+    let values = try reader.settings(settings, of: nil)
+    try values.checkRequired(settings)
+    return values
   }
 
   /// Returns the address of the store of a stack.
@@ -156,7 +158,9 @@ public struct Stacks: Sendable {
     lines.append("The layers, from the outside in, each set to true or with its settings:")
     for layer in layers.sorted(by: { $0.place > $1.place }) {
       lines.append("  \(layer.name): \(layer.summary)")
-      lines += layer.settings.map { "    \(layer.name).\($0.name): \($0.summary); \($0.kind)" }
+      lines += layer.settings.map {
+        "    \(layer.name).\($0.name): \($0.summary)\($0.requirement == nil ? "" : "; required"); \($0.kind)"
+      }
     }
     return lines.joined(separator: "\n")
   }

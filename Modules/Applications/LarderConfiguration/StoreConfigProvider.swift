@@ -54,7 +54,7 @@ public final class StoreConfigProvider<Base: ObservableStore>: ConfigProvider wh
   /// Creates a provider, and reads all settings.
   ///
   /// - Parameters:
-  ///   - store: The store. Any observable store of ``JSONText`` fits, such as one with the codec `.jsonText`.
+  ///   - store: The store. Any observable store of `JSONText` fits, such as one with the codec `.jsonText`.
   ///   - prefix: The prefix of the keys of settings, for a store that has other entries, too. Defaults to an empty prefix.
   ///   - name: The name of the provider in logs. Defaults to `StoreConfigProvider`.
   ///   - secrets: The rule that says which values are secrets, by the key with dots and the JSON text of the value. Logs do

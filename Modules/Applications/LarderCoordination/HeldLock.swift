@@ -72,14 +72,7 @@ public final class HeldLock: Sendable {
     self.lock = lock
     state = Locked(State(lease: LockLease(token.term.lease, from: start)))
     let renewal = Task { [weak self, clock = lock.clock] in
-      while let pause = self?.pauseBeforeRenewal {
-        do {
-          try await clock.sleep(for: pause)
-        } catch {
-          return
-        }
-        await self?.renew()
-      }
+      while let pause = self?.pauseBeforeRenewal, await clock.hasSlept(for: pause) { await self?.renew() }
     }
     state.withLock { $0.renewal = renewal }
   }
@@ -243,11 +236,7 @@ public final class HeldLock: Sendable {
     // A renewal that hangs must not keep the lock beyond its lease.
     let remaining = state.withLock { $0.lease.end } - start
     let watch = Task { [weak self, clock = lock.clock] in
-      do {
-        try await clock.sleep(for: .nanoseconds(max(0, remaining)))
-      } catch {
-        return
-      }
+      guard await clock.hasSlept(for: .nanoseconds(max(0, remaining))) else { return }
       self?.change { $0.lease.failed(at: .max) }
     }
     defer { watch.cancel() }

@@ -205,18 +205,11 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
   @discardableResult
   public func purge() async throws -> Int {
     let records = KeyPrefix(prefix.appending("o"))
-    let information = base.information
-    var (count, remaining) = (0, records.storedRange(.all))
-    var failure: (any Error)?
-    while true {
-      let keys = try await base.keys(in: remaining, limit: min(64, (information.maximumChangeCount ?? .max) / 3))
-      guard let last = keys.last else {
-        if let failure { throw failure }
-        return count
-      }
+    let partSize = min(64, (base.information.maximumChangeCount ?? .max) / 3)
+    return try await base.removing(in: records.storedRange(.all), partSize: partSize) { [self] keys in
       let names = keys.compactMap(records.key(ofStored:))
       let all = keys + names.flatMap(lockKeys)
-      let (removed, problem) = try await base.update(all) { [self] slots in
+      return try await base.update(all) { [self] slots in
         let now = now().microsecondsSince1970
         let latest = now.addingSaturating((retention + WallClock.tolerance).wholeMicroseconds)
         var (removed, failure): (Int, (any Error)?) = (0, nil)
@@ -240,9 +233,6 @@ public final class IdempotencyKeys<Outcome: Sendable>: Sendable {
         }
         return (removed, failure)
       }
-      count += removed
-      failure = failure ?? problem
-      remaining = remaining.after(last)
     }
   }
 

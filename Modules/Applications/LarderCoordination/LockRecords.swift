@@ -157,3 +157,31 @@ extension StoreInformation {
     }
   }
 }
+
+extension DataStore {
+  /// Removes entries of a range in parts, and throws the first problem after all others are removed.
+  ///
+  /// - Parameters:
+  ///   - range: The range of keys.
+  ///   - partSize: The maximum number of keys in a part.
+  ///   - removePart: A closure that receives keys, and returns the number of those that it has removed, and the error of
+  ///     an entry that cannot be read.
+  /// - Returns: The number of removed entries.
+  func removing(
+    in range: KeyRange, partSize: Int,
+    _ removePart: (_ keys: [StoreKey]) async throws -> (count: Int, problem: (any Error)?)
+  ) async throws -> Int {
+    var (count, remaining) = (0, range)
+    var firstProblem: (any Error)?
+    while true {
+      let keys = try await keys(in: remaining, limit: partSize)
+      guard let last = keys.last else { break }
+      let (removed, problem) = try await removePart(keys)
+      count += removed
+      firstProblem = firstProblem ?? problem
+      remaining = try remaining.rest(behind: last, of: information.name, during: .keys)
+    }
+    if let firstProblem { throw firstProblem }
+    return count
+  }
+}

@@ -54,7 +54,7 @@ public final class RateLimiter: Sendable {
   private let clock: any Clock<Duration>
   private let elapsed: ElapsedTime
   private let known = Locked<[StoreKey: Known]>([:])
-  private let callers = CallerQueues()
+  private let callers = CallerQueues<StoreKey>()
 
   /// Creates the limits of a prefix, without reading anything.
   ///
@@ -209,18 +209,12 @@ public final class RateLimiter: Sendable {
   @discardableResult
   public func removeIdle() async throws -> Int {
     let (configuration, information) = (LimiterConfiguration(rate: limit), base.information)
-    var (count, remaining) = (0, KeyRange.prefix(prefix))
-    var failure: (any Error)?
-    while true {
-      let keys = try await base.keys(in: remaining, limit: min(256, information.maximumChangeCount ?? .max))
-      guard let last = keys.last else {
-        if let failure { throw failure }
-        return count
-      }
+    let partSize = min(256, information.maximumChangeCount ?? .max)
+    return try await base.removing(in: .prefix(prefix), partSize: partSize) { [self] keys in
       let sent = elapsed.nanoseconds
       let reading = try await time.reading()
       let received = elapsed.nanoseconds
-      let (removed, problem) = try await base.update(keys) { [elapsed] slots in
+      return try await base.update(keys) { [elapsed] slots in
         // In the update, because there may have been starts since the reading.
         let now = elapsed.nanoseconds
         let present = reading.advanced(byAtLeast: now - received, atMost: now - sent)
@@ -250,9 +244,6 @@ public final class RateLimiter: Sendable {
         }
         return (removed, failure)
       }
-      count += removed
-      failure = failure ?? problem
-      remaining = remaining.after(last)
     }
   }
 }

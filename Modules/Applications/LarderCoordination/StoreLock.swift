@@ -53,7 +53,7 @@ public final class StoreLock: Sendable {
 
   let clock: any Clock<Duration>
   let elapsed: ElapsedTime
-  private let callers = CallerQueues()
+  private let callers = CallerQueues<StoreKey>()
   private let observations = Locked<[StoreKey: LockObservation]>([:])
 
   /// Creates the locks of a prefix, without reading anything.
@@ -139,22 +139,18 @@ public final class StoreLock: Sendable {
   public func tryAcquire(_ name: StoreKey) async throws -> HeldLock? {
     let keys = try keys(of: name)
     guard callers.tryEnter(name) else { return nil }
-    do {
-      let started = elapsed.nanoseconds
-      let before = waiter(for: name)
-      let (after, answer) = try await change(keys, with: nil) { [elapsed] state, _ in
-        var waiter = before
-        let answer = waiter.take(&state, now: elapsed.nanoseconds)
-        return (waiter, answer)
-      }
-      remember(after, name, hasTaken: answer.term != nil)
-      if let term = answer.term { return HeldLock(keys.token(of: term), of: self, since: started) }
-    } catch {
-      callers.leave(name)
-      throw error
+    var held: HeldLock?
+    defer { if held == nil { callers.leave(name) } }
+    let started = elapsed.nanoseconds
+    let before = waiter(for: name)
+    let (after, answer) = try await change(keys, with: nil) { [elapsed] state, _ in
+      var waiter = before
+      let answer = waiter.take(&state, now: elapsed.nanoseconds)
+      return (waiter, answer)
     }
-    callers.leave(name)
-    return nil
+    remember(after, name, hasTaken: answer.term != nil)
+    if let term = answer.term { held = HeldLock(keys.token(of: term), of: self, since: started) }
+    return held
   }
 
   /// Updates entries of the store, only if a lock is still held at the commit.
@@ -193,14 +189,10 @@ public final class StoreLock: Sendable {
   func acquire(_ name: StoreKey, with companion: LockCompanion?) async throws -> HeldLock? {
     let keys = try keys(of: name)
     try await callers.enter(name)
-    do {
-      if let held = try await wait(for: keys, with: companion) { return held }
-    } catch {
-      callers.leave(name)
-      throw error
-    }
-    callers.leave(name)
-    return nil
+    var held: HeldLock?
+    defer { if held == nil { callers.leave(name) } }
+    held = try await wait(for: keys, with: companion)
+    return held
   }
 
   /// The caller has had its turn, because it has released the lock or lost it.

@@ -24,7 +24,7 @@ public import ServiceLifecycle
 /// A handler decides by the field `Cache-Control`. In addition to the rules of a shared cache, two rules keep the response for one
 /// user from others:
 ///
-/// - A response without `Cache-Control`, or one of ``LarderHTTPCache/HTTPCacheConfiguration/targetedFields``, is not stored.
+/// - A response without `Cache-Control`, or one of `HTTPCacheConfiguration.targetedFields`, is not stored.
 /// - The response to a request with `Cookie` is stored only if it has `public` or `s-maxage`, as RFC 9111 requires for a
 ///   request with `Authorization`.
 ///
@@ -42,7 +42,7 @@ public import ServiceLifecycle
 ///
 /// An error that a handler throws counts as a response with the status 500. It is thrown, unless a stored response has
 /// `stale-if-error` and answers in its place. A handler that takes longer than
-/// ``LarderHTTPCache/HTTPCacheConfiguration/originTimeLimit`` counts as a server that cannot be reached: a stale response answers
+/// `HTTPCacheConfiguration.originTimeLimit` counts as a server that cannot be reached: a stale response answers
 /// in its place, unless it has `must-revalidate`.
 ///
 /// Other requests pass unchanged. A successful response to an unsafe method invalidates what is stored for the URL.

@@ -53,7 +53,7 @@ public struct Inspector: Sendable {
   ) {
     var group = parent.group().add(middleware: SafetyMiddleware<Context>(rules: rules))
     if let session { group = group.add(middleware: SessionMiddleware<Context>(session: session)) }
-    let isReadOnly = !pages.allowsChanges
+    let isReadOnly = pages.isReadOnly
     func page(_ path: RouterPath, _ make: @escaping @Sendable (FormFields) async throws -> Page) {
       group.get(path) { request, _ in
         await Self.response(isReadOnly: isReadOnly) {
@@ -82,6 +82,7 @@ public struct Inspector: Sendable {
     page("entry", pages.entry)
     page("edit", pages.edit)
     page("damage", pages.damage)
+    page("salvage", pages.salvage)
     page("queue", pages.queue)
     page("dead", pages.deadLetters)
     page("leased", pages.leasedItems)
@@ -127,7 +128,7 @@ extension InspectorPages {
   fileprivate func response(toChange fields: FormFields, logger: Logger) async throws -> Response {
     let change = try InspectorChange(fields)
     guard fields["confirmed"] == "yes" else {
-      return try await confirmation(of: change, fields).response(isReadOnly: !allowsChanges)
+      return try await confirmation(of: change, fields).response(isReadOnly: isReadOnly)
     }
     let metadata: Logger.Metadata = ["store": "\(try store(fields).store.name)", "change": "\(change.kind)"]
     do {
@@ -135,7 +136,7 @@ extension InspectorPages {
       logger.notice("inspector: change made", metadata: metadata)
       switch result {
       case .done(let address): return Response(status: .seeOther, headers: [.location: address])
-      case .partly(let page): return page.response(isReadOnly: !allowsChanges)
+      case .partly(let page): return page.response(isReadOnly: isReadOnly)
       }
     } catch {
       logger.notice("inspector: change failed", metadata: metadata)

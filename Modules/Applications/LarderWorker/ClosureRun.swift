@@ -131,12 +131,8 @@ final class ClosureRun: Sendable {
 
   private func startTimer(_ duration: Duration, _ action: @escaping @Sendable (ClosureRun) -> Void) {
     let timer = Task { [clock, weak self] in
-      do {
-        try await clock.sleep(for: duration)
-      } catch {
-        return
-      }
-      if let self { action(self) }
+      guard await clock.hasSlept(for: duration), let self else { return }
+      action(self)
     }
     let isOver = state.withLock { state in
       state.timers.append(timer)

@@ -46,7 +46,7 @@ extension QueueWorker {
     }
     guard await waitForRate(number) else { return (false, nil) }
     guard let limiter = handler.limiter else { return (true, nil) }
-    let permit = await waitForPermit(of: limiter, number)
+    let permit = await repeating(number) { try await limiter.acquire(starts: handler.batch) }
     return (permit != nil, permit)
   }
 
@@ -65,22 +65,25 @@ extension QueueWorker {
     }
   }
 
-  /// Waits for a permit, and tries again after an error.
+  /// Repeats a step until it succeeds.
   ///
-  /// - Returns: The permit, or `nil` if the worker is shutting down.
-  private func waitForPermit(of limiter: StoreLimiter, _ number: Int) async -> LimiterPermit? {
-    let handler = handlers[number]
+  /// Errors are reported, and a pause follows each.
+  ///
+  /// - Returns: The result of the step, or `nil` if the worker is shutting down.
+  private func repeating<Result: Sendable>(
+    _ number: Int, _ step: @escaping @Sendable () async throws -> Result
+  ) async -> Result? {
     var failures = 0
     while true {
       let pause = failures == 0 ? .zero : RetryPolicy.ofConsumers.delay(afterAttempt: failures)
       do {
         return try await untilShutdown(number) {
           if pause > .zero { try await self.clock.sleep(for: pause) }
-          return try await limiter.acquire(starts: handler.batch)
+          return try await step()
         }
       } catch {
         guard !isShuttingDown else { return nil }
-        report(error, of: handler)
+        report(error, of: handlers[number])
         failures += 1
       }
     }
@@ -132,30 +135,23 @@ extension QueueWorker {
   ///   is shutting down or the queue is closed.
   private func nextJobs(of number: Int) async -> (slotCount: Int, jobs: [QueueJob])? {
     let handler = handlers[number]
-    var failures = 0
     while true {
-      let pause = failures == 0 ? .zero : RetryPolicy.ofConsumers.delay(afterAttempt: failures)
-      do {
-        let next = try await untilShutdown(number) {
-          if pause > .zero { try await self.clock.sleep(for: pause) }
+      let next = await repeating(number) { () -> Result<AwaitedJobs, StoreError>? in
+        do {
           return try await handler.next { self.takeSlotAtOnce(for: handler) }
+        } catch StoreError.Code.closed {
+          return nil
         }
-        switch next {
-        case .success(.withSlot(let jobs)): return (1, jobs)
-        case .success(.withoutSlot(let receipt)):
-          await giveBack([receipt], to: handler)
-          return (0, [])
-        case .failure(let error):
-          // The queue has released the item, so the next one is taken immediately.
-          report(error, of: handler)
-          failures = 0
-        }
-      } catch StoreError.Code.closed {
-        return nil
-      } catch {
-        guard !isShuttingDown else { return nil }
+      }
+      switch next ?? nil {
+      case .success(.withSlot(let jobs)): return (1, jobs)
+      case .success(.withoutSlot(let receipt)):
+        await giveBack([receipt], to: handler)
+        return (0, [])
+      case .failure(let error):
+        // The queue has released the item, so the next one is taken immediately.
         report(error, of: handler)
-        failures += 1
+      case nil: return nil
       }
     }
   }

@@ -97,11 +97,11 @@ public struct CompressedCodec<Base: Codec>: Codec {
 
   /// Returns the value that the bytes encode, after decompressing them if they are compressed.
   ///
-  /// - Throws: ``CompressedFormatError`` if the bytes were not written by this codec; ``MissingDictionaryError`` if
+  /// - Throws: `ValueFormatError` if the bytes were not written by this codec; ``MissingDictionaryError`` if
   ///   they were compressed with a dictionary that this codec does not have; `ChecksumError` if the decompressed value
   ///   is not the one that was compressed; ``ZlibError`` if there is not enough memory; any error of the base codec.
   public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Base.Value {
-    guard bytes.byteCount > 0 else { throw CompressedFormatError("the value is empty") }
+    guard bytes.byteCount > 0 else { throw ValueFormatError("the value is empty") }
     if bytes.unsafeLoad(as: UInt8.self) == CompressedValueHeader.storedMark {
       return try base.decode(bytes.extracting(droppingFirst: 1), context: context)
     }
@@ -173,22 +173,6 @@ extension AuthenticatedCodec {
   ) -> CompressedCodec<Self> {
     CompressedCodec(self, level: level, dictionaries: dictionaries, threshold: threshold)
   }
-}
-
-/// An error that reports bytes that ``CompressedCodec`` did not write.
-public struct CompressedFormatError: RedactedError, Hashable {
-  /// A readable description of the problem, without any part of the value.
-  public let message: String
-
-  /// Creates an error about a stored value.
-  init(_ message: String) {
-    self.message = message
-  }
-}
-
-extension CompressedFormatError: CustomStringConvertible {
-  /// A description of the problem, without any part of the value.
-  public var description: String { message }
 }
 
 /// The zlib streams that a ``CompressedCodec`` and its copies share, whatever the type of their values.
@@ -264,7 +248,7 @@ final class CompressionStreams: Sendable {
   ///   - content: The compressed value.
   ///   - header: The header of the value.
   ///   - value: Memory of the size that the header states. It is filled, unless this method throws.
-  /// - Throws: ``MissingDictionaryError``; ``CompressedFormatError`` or `ChecksumError` if the bytes are damaged;
+  /// - Throws: ``MissingDictionaryError``; `ValueFormatError` or `ChecksumError` if the bytes are damaged;
   ///   ``ZlibError`` if there is not enough memory.
   func decompress(
     _ content: UnsafeRawBufferPointer, header: CompressedValueHeader, into value: UnsafeMutableRawBufferPointer
@@ -282,7 +266,7 @@ final class CompressionStreams: Sendable {
         try stream.inflate(content, into: value, dictionary: dictionaryBytes.span.bytes)
       }
     } catch {
-      throw error == .damaged ? CompressedFormatError("the compressed bytes are damaged") : error
+      throw error == .damaged ? ValueFormatError("the compressed bytes are damaged") : error
     }
     let checksum = ZlibCRC32.checksum(of: UnsafeRawBufferPointer(value), continuing: dictionary?.checksum ?? 0)
     guard checksum == header.checksum else { throw ChecksumError(byteCount: value.count) }

@@ -41,11 +41,11 @@ struct CompressedValueHeader: Equatable {
   ///
   /// - Parameter bytes: A stored value that does not begin with ``storedMark``.
   /// - Returns: The header, and the compressed bytes that follow it.
-  /// - Throws: ``CompressedFormatError`` if the bytes are not a header, or state a size that the compressed bytes
+  /// - Throws: `ValueFormatError` if the bytes are not a header, or state a size that the compressed bytes
   ///   cannot have.
   static func read(
     _ bytes: UnsafeRawBufferPointer
-  ) throws(CompressedFormatError) -> (CompressedValueHeader, content: UnsafeRawBufferPointer) {
+  ) throws(ValueFormatError) -> (CompressedValueHeader, content: UnsafeRawBufferPointer) {
     // Offsets instead of slices: reading the header is a considerable part of the cost of reading a short value.
     var place = 1
     var dictionaryID: CompressionDictionary.ID?
@@ -53,7 +53,7 @@ struct CompressedValueHeader: Equatable {
     case deflatedMark: break
     case deflatedWithDictionaryMark:
       dictionaryID = CompressionDictionary.ID(rawValue: try readNumber(from: bytes, at: &place))
-    default: throw CompressedFormatError("the value does not begin with the mark of a compressed value")
+    default: throw ValueFormatError("the value does not begin with the mark of a compressed value")
     }
     let saved = try readSaved(from: bytes, at: &place)
     let checksum: UInt32 = try readNumber(from: bytes, at: &place)
@@ -61,14 +61,14 @@ struct CompressedValueHeader: Equatable {
     let (size, overflows) = saved.addingReportingOverflow(content.count)
     // A division, since the product may overflow.
     guard !overflows, size / ZlibInflater.maximumExpansion <= content.count else {
-      throw CompressedFormatError("\(content.count) compressed bytes are too few for the length that the value states")
+      throw ValueFormatError("\(content.count) compressed bytes are too few for the length that the value states")
     }
     return (CompressedValueHeader(dictionaryID: dictionaryID, size: size, checksum: checksum), content)
   }
 
   private static func readSaved(
     from bytes: UnsafeRawBufferPointer, at place: inout Int
-  ) throws(CompressedFormatError) -> Int {
+  ) throws(ValueFormatError) -> Int {
     var saved: UInt64 = 0
     var shift = 0
     while place < bytes.count, shift < UInt64.bitWidth {
@@ -82,14 +82,14 @@ struct CompressedValueHeader: Equatable {
       guard let saved = Int(exactly: saved) else { break }
       return saved
     }
-    throw CompressedFormatError("the length of the value is damaged")
+    throw ValueFormatError("the length of the value is damaged")
   }
 
   private static func readNumber<Number: FixedWidthInteger & BitwiseCopyable>(
     from bytes: UnsafeRawBufferPointer, at place: inout Int
-  ) throws(CompressedFormatError) -> Number {
+  ) throws(ValueFormatError) -> Number {
     let end = place + MemoryLayout<Number>.size
-    guard end <= bytes.count else { throw CompressedFormatError("the value is truncated") }
+    guard end <= bytes.count else { throw ValueFormatError("the value is truncated") }
     defer { place = end }
     return Number(littleEndian: bytes.loadUnaligned(fromByteOffset: place, as: Number.self))
   }

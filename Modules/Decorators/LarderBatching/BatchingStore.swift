@@ -219,11 +219,6 @@ extension DataStore {
   }
 }
 
-extension BatchingStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "BatchingStore[\(base)]" }
-}
-
 /// `setValue` and `touch` take their turn after earlier operations, and `flush` waits for them.
 ///
 /// All other operations of a capability go to the base immediately. A purge, for example, need not wait, because it

@@ -24,18 +24,10 @@ public struct BoundedLayerProvider: LayerProvider {
   /// The settings `bytes` (required) and `entries`.
   public var settings: [LayerSetting] {
     [
-      LayerSetting("bytes", .bytes, "the most bytes of keys and values; required"),
+      LayerSetting(
+        "bytes", .bytes, "the most bytes of keys and values", required: "set the most bytes, such as 500MB"),
       LayerSetting("entries", .count(1...Int.max), "the most entries"),
     ]
-  }
-
-  /// Checks that there is a limit.
-  ///
-  /// - Throws: `StoreError` with `invalidArgument`.
-  public func check(_ settings: LayerSettings) throws {
-    guard settings.byteCount("bytes") != nil else {
-      throw settings.error("bytes", "is required; set the most bytes, such as 500MB")
-    }
   }
 
   /// Opens a store that has a limit.

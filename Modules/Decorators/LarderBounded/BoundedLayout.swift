@@ -71,13 +71,9 @@ struct EntryRecord: Sendable, Equatable {
 
   /// A size that no entry has, so sums cannot overflow if a record is damaged.
   private static let maximumSize: UInt64 = 1 << 44
+}
 
-  init(place: UInt64, microseconds: Int64, size: Int) {
-    self.place = place
-    self.microseconds = microseconds
-    self.size = size
-  }
-
+extension EntryRecord {
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == EntryRecord.length else { return nil }

@@ -98,7 +98,8 @@ extension BoundedStore {
         orderNumber: found.number, key: found.key, bytes: bytes,
         record: record.flatMap { layout.orderNumber(of: $0.place) == found.number ? $0 : nil })
     }
-    return (candidates, records.count < pageSize ? nil : records.last.map { range.after($0.key) })
+    let last = records.count < pageSize ? nil : records.last
+    return (candidates, try last.map { try range.rest(behind: $0.key, of: information.name, during: operation) })
   }
 
   /// Evicts entries in one commit, as many as fit into it, if there is more than the limit.

@@ -147,14 +147,14 @@ extension BoundedStore {
       let records = try await entries(in: range, operation)
       let commit = try await compareOrder(records, &walk, operation)
       guard try await fix(commit, if: fixing, operation) else { return nil }
-      remaining = rest(of: range, after: records.last?.key, records.count)
+      remaining = try rest(of: range, after: records.last?.key, records.count, operation)
     }
     remaining = layout.values
     while let range = remaining {
       let entries = try await entries(in: range, operation)
       let commit = try await compare(entries, &walk, operation)
       guard try await fix(commit, if: fixing, operation) else { return nil }
-      remaining = rest(of: range, after: entries.last?.key, entries.count)
+      remaining = try rest(of: range, after: entries.last?.key, entries.count, operation)
     }
     remaining = layout.entries
     while let range = remaining {
@@ -163,7 +163,7 @@ extension BoundedStore {
       }
       let commit = try await compareRecords(keys.map(layout.key(ofEntry:)), &walk, operation)
       guard try await fix(commit, if: fixing, operation) else { return nil }
-      remaining = rest(of: range, after: keys.last, keys.count)
+      remaining = try rest(of: range, after: keys.last, keys.count, operation)
     }
     return walk
   }
@@ -172,8 +172,11 @@ extension BoundedStore {
     try await callingBase(operation) { try await base.entries(in: range, limit: Self.sliceSize, order: .ascending) }
   }
 
-  private func rest(of range: KeyRange, after last: StoreKey?, _ count: Int) -> KeyRange? {
-    count < Self.sliceSize ? nil : last.map { range.after($0) }
+  private func rest(
+    of range: KeyRange, after last: StoreKey?, _ count: Int, _ operation: StoreOperation
+  ) throws -> KeyRange? {
+    guard count == Self.sliceSize, let last else { return nil }
+    return try range.rest(behind: last, of: information.name, during: operation)
   }
 
   /// Commits corrections, which leave the totals unchanged, and returns whether they were not stale.

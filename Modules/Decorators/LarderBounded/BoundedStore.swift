@@ -211,18 +211,12 @@ public final class BoundedStore<Base: DataStore>: DataStore where Base.Value == 
     try await operations.run(operation, of: information, body)
   }
 
-  /// Calls the base, and translates its errors.
-  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await layout.valueKeys.translating(operation, of: information.name, body)
-  }
 }
 
-extension BoundedStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "BoundedStore[\(base)]" }
-}
+extension BoundedStore: PrefixedStoreDecorator {
+  /// The prefix of the values.
+  public var keyPrefix: StoreKey { layout.valueKeys.prefix }
 
-extension BoundedStore: StoreDecorator {
   /// Performs an operation of a capability on the base, a flush after persisting uses.
   public func forward<Result>(
     _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
@@ -235,24 +229,9 @@ extension BoundedStore: StoreDecorator {
 extension BoundedStore: FlushableStore where Base: FlushableStore {}
 
 /// The store reports the changes of its entries, including evictions, but not those of its accounting.
-extension BoundedStore: ObservableStore where Base: ObservableStore {
-  /// Observes a range of keys; see `ObservableStore`.
-  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
-    values.observe(range, observer)
-  }
-}
+extension BoundedStore: ObservableStore where Base: ObservableStore {}
 
-extension BoundedStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the cached value of a key from the base; see `InvalidatableStore`.
-  public func invalidate(_ key: StoreKey) throws {
-    try values.invalidate(key)
-  }
-
-  /// Removes all cached values and records from the base; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try values.invalidateAll()
-  }
-}
+extension BoundedStore: InvalidatableStore where Base: InvalidatableStore {}
 
 extension DataStore where Value == [UInt8] {
   /// Opens a store with a limit in this store of bytes; see ``BoundedStore``.

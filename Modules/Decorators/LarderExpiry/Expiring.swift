@@ -35,11 +35,13 @@ public struct Expiring<Value> {
   }
 
   /// Returns the deadline that counts: the stored one, or that of a pending renewal of the key.
+  @inlinable
   func deadline(with renewal: Renewal?) -> ExpiryDeadline? {
     deadline.map { renewal?.deadline(inPlaceOf: $0) ?? $0 }
   }
 
   /// Returns whether the entry is live.
+  @inlinable
   func isLive(at now: WallTime, with renewal: Renewal? = nil) -> Bool {
     deadline(with: renewal).map { !$0.isPast(at: now) } ?? true
   }
@@ -69,7 +71,7 @@ extension Expiring: Encodable where Value: Encodable {
 extension Expiring: Decodable where Value: Decodable {
   /// Decodes the format that ``encode(to:)`` writes.
   ///
-  /// - Throws: ``ExpiringFormatError`` if there is a window without a deadline, or a window that is not greater than
+  /// - Throws: `ValueFormatError` if there is a window without a deadline, or a window that is not greater than
   ///   zero; the errors of the decoder.
   public init(from decoder: any Decoder) throws {
     let container = try decoder.container(keyedBy: ExpiringCodingKeys.self)
@@ -154,7 +156,7 @@ public struct ExpiringCodec<Base: Codec>: Codec {
 
   /// Decodes a value with its deadline.
   ///
-  /// - Throws: ``ExpiringFormatError`` if there is no valid deadline; `JSONSyntaxError`; the errors of the base.
+  /// - Throws: `ValueFormatError` if there is no valid deadline; `JSONSyntaxError`; the errors of the base.
   public func decode(_ bytes: RawSpan, context: ValueContext) throws -> Expiring<Base.Value> {
     switch format {
     case .json: try decode(json: bytes, context)
@@ -172,15 +174,15 @@ public struct ExpiringCodec<Base: Codec>: Codec {
 
   /// Returns how many numbers follow the first byte of a value that is not JSON, which is one more than that.
   private func numberCount(of mark: UInt8?) throws -> Int {
-    guard let mark else { throw ExpiringFormatError("the value is empty; it must begin with its deadline") }
-    guard (1...3).contains(mark) else { throw ExpiringFormatError("the value does not begin with a deadline") }
+    guard let mark else { throw ValueFormatError("the value is empty; it must begin with its deadline") }
+    guard (1...3).contains(mark) else { throw ValueFormatError("the value does not begin with a deadline") }
     return Int(mark) - 1
   }
 
   private func decode(binary bytes: RawSpan, _ context: ValueContext) throws -> Expiring<Base.Value> {
     let size = MemoryLayout<Int64>.size
     let numberCount = try numberCount(of: bytes.byteCount > 0 ? bytes.unsafeLoad(as: UInt8.self) : nil)
-    guard bytes.byteCount > numberCount * size else { throw ExpiringFormatError("the deadline is truncated") }
+    guard bytes.byteCount > numberCount * size else { throw ValueFormatError("the deadline is truncated") }
     func number(_ index: Int) -> Int64? {
       guard index < numberCount else { return nil }
       return Int64(bigEndian: bytes.unsafeLoadUnaligned(fromByteOffset: 1 + index * size, as: Int64.self))
@@ -212,18 +214,18 @@ public struct ExpiringCodec<Base: Codec>: Codec {
       case "window" where window == nil: window = try microseconds(text)
       case "value" where value == nil: value = text
       default:
-        throw ExpiringFormatError(
+        throw ValueFormatError(
           "an expiring value must have no members other than expires, window and value, each at most once")
       }
     }
     try scanner.expectEnd()
-    guard let value else { throw ExpiringFormatError("an expiring value must have a member value") }
+    guard let value else { throw ValueFormatError("an expiring value must have a member value") }
     return (try ExpiryDeadline(expires: expires, window: window), value)
   }
 
   private func microseconds(_ text: ArraySlice<UInt8>) throws -> Int64 {
     guard let number = Int64(String(decoding: text, as: UTF8.self)) else {
-      throw ExpiringFormatError("a deadline and its window must be whole numbers of microseconds")
+      throw ValueFormatError("a deadline and its window must be whole numbers of microseconds")
     }
     return number
   }
@@ -272,20 +274,4 @@ extension DataStore {
   ) -> Self {
     self
   }
-}
-
-/// An error that is thrown if the stored deadline of a value is missing or invalid.
-public struct ExpiringFormatError: RedactedError, Hashable {
-  /// The description of the problem, without any part of the value.
-  public let message: String
-
-  /// Creates an error with a description of the problem.
-  init(_ message: String) {
-    self.message = message
-  }
-}
-
-extension ExpiringFormatError: CustomStringConvertible {
-  /// The message.
-  public var description: String { message }
 }

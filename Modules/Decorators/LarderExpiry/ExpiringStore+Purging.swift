@@ -1,4 +1,4 @@
-import Larder
+public import Larder
 
 /// Purging of expired entries.
 extension ExpiringStore {
@@ -60,7 +60,7 @@ extension ExpiringStore {
     guard operations.begin() else { throw base.information.closedError(for: .purgeExpired) }
     defer { operations.end() }
     return try await reporting(.purgeExpired) {
-      let slice = try await decodableEntries(in: range, limit: size)
+      let slice = try await decodableEntries(in: range, limit: size, during: .purgeExpired)
       let (seen, renewals) = (now(), allRenewals())
       let expired = slice.entries.filter { !$0.value.isLive(at: seen, with: renewals[$0.key]) }.prefix(limit).map(\.key)
       guard !expired.isEmpty else { return (0, slice.remaining) }
@@ -79,7 +79,7 @@ extension ExpiringStore {
   ///
   /// - Returns: The entries, and the part of the range that follows. Unreadable keys lie in neither.
   func decodableEntries(
-    in range: KeyRange, limit: Int
+    in range: KeyRange, limit: Int, during operation: StoreOperation
   ) async throws -> (entries: [StoreEntry<Expiring<Value>>], remaining: KeyRange?, isDamaged: Bool) {
     var readable = range
     var remaining: KeyRange?
@@ -88,7 +88,9 @@ extension ExpiringStore {
       do {
         let entries =
           readable.isEmpty ? [] : try await base.entries(in: readable, limit: limit, order: .ascending)
-        if entries.count >= limit, let last = entries.last { return (entries, range.after(last.key), false) }
+        if entries.count >= limit, let last = entries.last {
+          return (entries, try range.rest(behind: last.key, of: base.information.name, during: operation), false)
+        }
         return (entries, remaining, isDamaged)
       } catch let error as StoreError {
         // The deadline of an unreadable entry is not known, so the entry stays. The entries around it are purged all
@@ -216,6 +218,7 @@ public struct ExpiryPurger: Sendable {
 }
 
 /// Runs operations of the base, whose errors then name the operation that the caller asked for.
+@usableFromInline
 func reporting<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
   do {
     return try await body()

@@ -31,6 +31,7 @@ extension ExpiringStore {
   }
 
   /// Returns all pending renewals.
+  @usableFromInline
   func allRenewals() -> [StoreKey: Renewal] {
     guard hasRenewals.load(ordering: .acquiring) else { return [:] }
     return renewals.withLock { $0.renewals }

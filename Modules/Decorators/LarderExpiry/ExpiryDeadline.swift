@@ -64,12 +64,12 @@ extension ExpiryDeadline {
   /// - Parameters:
   ///   - expires: The deadline in microseconds since 1970.
   ///   - window: The window in microseconds.
-  /// - Throws: ``ExpiringFormatError`` if there is a window without a deadline, or a window that is not greater than
+  /// - Throws: `ValueFormatError` if there is a window without a deadline, or a window that is not greater than
   ///   zero.
   init?(expires: Int64?, window: Int64?) throws {
-    if let window, window <= 0 { throw ExpiringFormatError("the window of a deadline must be greater than zero") }
+    if let window, window <= 0 { throw ValueFormatError("the window of a deadline must be greater than zero") }
     guard let expires else {
-      guard window == nil else { throw ExpiringFormatError("the value has a window but no deadline") }
+      guard window == nil else { throw ValueFormatError("the value has a window but no deadline") }
       return nil
     }
     self.init(time: WallTime(microseconds: expires), windowMicroseconds: window)

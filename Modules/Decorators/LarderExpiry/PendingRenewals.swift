@@ -26,6 +26,7 @@ struct Renewal: Sendable {
   }
 
   /// Returns the deadline that counts for an entry that was found with another one.
+  @usableFromInline
   func deadline(inPlaceOf found: ExpiryDeadline) -> ExpiryDeadline {
     concerns(found) ? renewed : found
   }

@@ -105,7 +105,8 @@ extension IndexedStore {
         commit.computeValue(forKey: list.key) { $0(list.key) == list.value ? .set(nil) : .keep }
       }
       _ = try await callingBase(.rebuildIndexes) { [commit] in try await base.perform(commit) }
-      rest = lists.count < Self.sliceSize ? nil : lists.last.map { range.after($0.key) }
+      let last = lists.count < Self.sliceSize ? nil : lists.last
+      rest = try last.map { try range.rest(behind: $0.key, of: information.name, during: .rebuildIndexes) }
     }
   }
 
@@ -149,6 +150,9 @@ extension IndexedStore {
     let entries = try await callingBase(.rebuildIndexes) {
       try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
     }
+    let last = entries.count < Self.sliceSize ? nil : entries.last?.key
+    // Values in no order, as in a damaged base, would be indexed forever.
+    if let last { _ = try range.rest(behind: last, of: information.name, during: .rebuildIndexes) }
     let values = try await rebuilt(
       entries.map { (layout.key(ofValue: $0.key), $0.value) }, incomplete.known, isRemembered: false)
     if range == layout.values { try await checkSomeValueDecodes(values, before: entries.last?.key) }
@@ -156,7 +160,7 @@ extension IndexedStore {
     for (index, progress) in incomplete.unread {
       let key = layout.progressKey(index.id)
       commit.require(progress?.bytes, forKey: key)
-      commit.setValue(entries.count < Self.sliceSize ? Incomplete.end : entries.last?.key.bytes, forKey: key)
+      commit.setValue(last?.bytes ?? Incomplete.end, forKey: key)
     }
     return try await perform(commit) ? values.count { $0.problem == nil } : 0
   }
@@ -185,7 +189,8 @@ extension IndexedStore {
           count += 1
         }
       }
-      rest = remembered.count < Self.sliceSize ? nil : remembered.last.map { range.after($0) }
+      let last = remembered.count < Self.sliceSize ? nil : remembered.last
+      rest = try last.map { try range.rest(behind: $0, of: information.name, during: .rebuildIndexes) }
     }
     return (count, findings)
   }

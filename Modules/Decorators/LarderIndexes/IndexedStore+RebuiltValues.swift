@@ -78,14 +78,15 @@ extension IndexedStore {
   ///   - first: The first values of the store.
   ///   - last: The key of the last one of them in the base.
   func checkSomeValueDecodes(_ first: [RebuiltValue], before last: StoreKey?) async throws {
-    guard let problem = first.first?.problem, first.allSatisfy({ $0.problem != nil }), var last else { return }
+    guard let problem = first.first?.problem, first.allSatisfy({ $0.problem != nil }), let last else { return }
+    var range = layout.values.after(last)
     while true {
       try Task.checkCancellation()
       let entries = try await callingBase(.rebuildIndexes) {
-        try await base.entries(in: layout.values.after(last), limit: Self.sliceSize, order: .ascending)
+        try await base.entries(in: range, limit: Self.sliceSize, order: .ascending)
       }
       guard let next = entries.last?.key else { break }
-      last = next
+      range = try range.rest(behind: next, of: information.name, during: .rebuildIndexes)
       let isAnyDecodable = try await BulkWork.run(atMost: entries.count) { [self] allowance in
         try entries.contains { entry in
           try allowance.take(entry.value.count)

@@ -22,12 +22,8 @@ extension IndexedStore: TransactionStore {
     let stored = try await callingBase(.transaction) {
       try await transaction.values(forKeys: keys.map(layout.valueKey))
     }
-    return try await BulkWork.run(atMost: keys.count) { [self] allowance in
-      try zip(keys, stored).map { key, bytes in
-        guard let bytes else { return nil }
-        try allowance.take(bytes.count)
-        return try decode(bytes, forKey: key, during: .transaction)
-      }
+    return try await BulkWork.decode(stored, forKeys: keys) { [self] in
+      try decode($0, forKey: $1, during: .transaction)
     }
   }
 

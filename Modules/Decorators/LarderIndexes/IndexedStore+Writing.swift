@@ -127,12 +127,7 @@ extension IndexedStore {
         }
         let (old, lists) = (Array(stored.prefix(keys.count)), Array(stored.dropFirst(keys.count)))
         var slots = UpdateSlots(
-          stored: try await BulkWork.run(atMost: keys.count) { [self] allowance in
-            try zip(keys, old).map { key, bytes -> Value? in
-              guard let bytes else { return nil }
-              try allowance.take(bytes.count)
-              return try decode(bytes, forKey: key, during: .update)
-            }
+          stored: try await BulkWork.decode(old, forKeys: keys) { [self] in try decode($0, forKey: $1, during: .update)
           })
         try Task.checkCancellation()
         let decision = body(&slots)

@@ -162,11 +162,6 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
     try await operations.run(operation, of: information, body)
   }
 
-  /// Calls the base, and translates its errors.
-  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await layout.valueKeys.translating(operation, of: information.name, body)
-  }
-
   // MARK: The catalog
 
   /// Reads the catalog.
@@ -241,41 +236,17 @@ public final class IndexedStore<Base: DataStore, Value: Sendable>: DataStore whe
   }
 }
 
-extension IndexedStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "IndexedStore[\(base)]" }
-}
-
-extension IndexedStore: StoreDecorator {
-  /// Performs an operation of a capability on the base, and translates the keys in its errors.
-  public func forward<Result>(
-    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
-  ) async throws -> Result {
-    try await callingBase(operation, body)
-  }
+extension IndexedStore: PrefixedStoreDecorator {
+  /// The prefix of the values.
+  public var keyPrefix: StoreKey { layout.valueKeys.prefix }
 }
 
 extension IndexedStore: FlushableStore where Base: FlushableStore {}
 
 /// The store reports the changes of its values, but not those of its index entries.
-extension IndexedStore: ObservableStore where Base: ObservableStore {
-  /// Observes a range of keys; see `ObservableStore`.
-  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
-    values.observe(range, observer)
-  }
-}
+extension IndexedStore: ObservableStore where Base: ObservableStore {}
 
-extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {
-  /// Removes the cached value of a key from the base; see `InvalidatableStore`.
-  public func invalidate(_ key: StoreKey) throws {
-    try values.invalidate(key)
-  }
-
-  /// Removes all cached values and index entries from the base; see `InvalidatableStore`.
-  public func invalidateAll() throws {
-    try values.invalidateAll()
-  }
-}
+extension IndexedStore: InvalidatableStore where Base: InvalidatableStore {}
 
 extension DataStore where Value == [UInt8] {
   /// Opens an indexed store of values of one type in this store of bytes; see ``IndexedStore``.

@@ -1,5 +1,5 @@
 #if Metrics
-internal import Foundation
+import Foundation
 public import Larder
 public import Logging
 
@@ -160,11 +160,6 @@ extension MeteredStore {
         if case .set(_, let value) = change { value } else { nil }
       })
   }
-}
-
-extension MeteredStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "MeteredStore[\(base)]" }
 }
 
 extension MeteredStore: StoreDecorator {

@@ -45,16 +45,13 @@ public struct MirroredLayerProvider: LayerProvider {
   /// The settings `secondary` (required) and `plain`.
   public var settings: [LayerSetting] {
     [
-      LayerSetting("secondary", .stack, "the name of the stack that gets all writes, too; required"),
+      LayerSetting(
+        "secondary", .stack, "the name of the stack that gets all writes, too",
+        required: "set the name of another stack, which gets all writes, too"),
       LayerSetting(
         "plain", .flag, "whether the secondary may store encrypted values in plain form; by default, it may not"),
     ]
   }
-
-  /// Checks that there is a secondary.
-  ///
-  /// - Throws: `StoreError` with `invalidArgument`.
-  public func check(_ settings: LayerSettings) throws { _ = try secondaryName(settings) }
 
   /// Opens a store that writes to another one, too.
   ///
@@ -69,9 +66,7 @@ public struct MirroredLayerProvider: LayerProvider {
         .unsupported, during: .open, store: settings.stack,
         message: "\(settings.layerKey) needs values that it can compare; let \(Value.self) conform to Equatable")
     }
-    guard let secondary = settings.store("secondary") else {
-      throw settings.error("secondary", "is \(try secondaryName(settings)), which is not among the stacks")
-    }
+    let secondary = try settings.store("secondary")
     let stack = settings.stack
     func mirror(
       _ primary: some DataStore<Value>, _ secondary: some DataStore<Value>
@@ -90,13 +85,6 @@ public struct MirroredLayerProvider: LayerProvider {
     return try await base.open(codec: codec) { store in
       try await secondary.open(codec: codec) { try mirror(store.base, $0.base) }
     }
-  }
-
-  private func secondaryName(_ settings: LayerSettings) throws -> String {
-    guard let name = settings.text("secondary") else {
-      throw settings.error("secondary", "is required; set the name of another stack, which gets all writes, too")
-    }
-    return name
   }
 }
 

@@ -143,7 +143,6 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
   public func update<Result: Sendable>(
     deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
-    try information.checkWritable(for: .update)
     try information.check(updateOf: keys)
     // The values of every run are kept until the end, so that none is released inside the store.
     let runs = Locked<[(isCommit: Bool, changes: [BatchChange<Value>])]>([])
@@ -283,7 +282,7 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
         if let end { result.cursor = PageCursor(after: end, order: .ascending) }
         try progress(result)
         guard let end else { break }
-        remaining = remaining.after(end)
+        remaining = try remaining.rest(behind: end, of: information.name, during: .apply)
       }
       if range == .all && cursor == nil {
         state.withLock { $0.isSynchronized = $0.failureCount == failureCount }

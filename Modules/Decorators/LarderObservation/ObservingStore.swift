@@ -186,11 +186,6 @@ extension ObservingStore: InvalidatableStore where Base: InvalidatableStore {
   }
 }
 
-extension ObservingStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "ObservingStore[\(base)]" }
-}
-
 extension DataStore {
   /// Returns a decorator that reports the writes that are made through it; see ``ObservingStore``.
   ///

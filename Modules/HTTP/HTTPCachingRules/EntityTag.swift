@@ -1,5 +1,5 @@
 #if HTTPCache
-internal import HTTPTypes
+import HTTPTypes
 
 /// An entity tag (RFC 9110, section 8.8.3).
 struct EntityTag: Sendable, Hashable {
@@ -8,17 +8,14 @@ struct EntityTag: Sendable, Hashable {
 
   /// The bytes between the quotes.
   var opaque: [UInt8]
+}
 
+extension EntityTag {
   /// Reads a tag, or returns `nil` if the text isn't exactly one.
   init?(_ text: some BidirectionalCollection<UInt8>) {
     var scanner = FieldScanner(Array(text.trimmed))
     guard let tag = scanner.entityTag(), scanner.current == nil else { return nil }
     self = tag
-  }
-
-  fileprivate init(isWeak: Bool, opaque: [UInt8]) {
-    self.isWeak = isWeak
-    self.opaque = opaque
   }
 
   /// Returns whether two tags are equal by the weak comparison.

@@ -207,14 +207,19 @@ extension VerificationReport {
   ///   - store: The name of the store.
   ///   - read: A closure that returns the first entries of a range, up to a limit: the key of each, and its problem, if
   ///     any. A slice at a time, because a long snapshot would keep a store from reusing the space of old values.
-  /// - Throws: The error that `read` throws; the entries before it are added.
+  /// - Throws: The error that `read` throws; the entries before it are added. After a finding, one that the store is damaged becomes a
+  ///   finding, too.
   public mutating func addEntries(
     of store: String,
     _ read: @escaping @Sendable (_ range: KeyRange, _ limit: Int) async throws -> [(key: StoreKey, problem: String?)]
   ) async throws {
-    for try await (key, problem) in ScanSequence(key: { $0.key }, read: read) {
-      entryCount += 1
-      if let problem { findings.append(Finding(key: key, place: store, message: problem)) }
+    do {
+      for try await (key, problem) in ScanSequence(key: { $0.key }, read: read) {
+        entryCount += 1
+        if let problem { findings.append(Finding(key: key, place: store, message: problem)) }
+      }
+    } catch let error as StoreError where error.code == .corrupted && !findings.isEmpty {
+      findings.append(Finding(key: nil, place: store, message: "the entries after \(entryCount) cannot be read"))
     }
   }
 }

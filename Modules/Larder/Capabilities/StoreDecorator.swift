@@ -40,6 +40,64 @@ public protocol StoreDecorator: DataStore {
   ) async throws -> Result
 }
 
+extension StoreDecorator {
+  /// The name of the type, and the description of the base in brackets, such as `CachedStore[LMDBStore(photos)]`.
+  public var description: String { "\(String(describing: Self.self).prefix { $0 != "<" })[\(base)]" }
+}
+
+/// A decorator whose entries have a prefix in the base, beside records of its own.
+///
+/// Operations of capabilities then name the keys of the decorator in their errors, and its observers and
+/// ``InvalidatableStore/invalidate(_:)`` concern its entries only. Call the base through ``callingBase(_:_:)`` in your own
+/// methods, too:
+///
+/// ```swift
+/// func total<Store: PrefixedStoreDecorator>(of store: Store) async throws -> [UInt8]? where Store.Base.Value == [UInt8] {
+///   try await store.callingBase(.statistics) { try await store.base.value(forKey: "total") }
+/// }
+/// ```
+public protocol PrefixedStoreDecorator: StoreDecorator {
+  /// The prefix of the keys of entries in the base.
+  var keyPrefix: StoreKey { get }
+}
+
+extension PrefixedStoreDecorator {
+  /// Calls the base, and translates its errors, which then have the name of the decorator and keys without the prefix.
+  ///
+  /// - Parameters:
+  ///   - operation: The operation of the decorator.
+  ///   - body: A closure that calls the base.
+  /// - Returns: The result of `body`.
+  /// - Throws: The error that `body` throws, translated if it is a ``StoreError``.
+  @inlinable @inline(__always)
+  public func callingBase<Result>(
+    _ operation: StoreOperation, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await KeyPrefix(keyPrefix).translating(operation, of: information.name, body)
+  }
+
+  /// Performs an operation of a capability on the base, and translates its errors.
+  public func forward<Result>(
+    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
+  ) async throws -> Result {
+    try await callingBase(operation, body)
+  }
+}
+
+extension PrefixedStoreDecorator where Base: ObservableStore {
+  /// Observes entries of the decorator, and not its other records; see ``ObservableStore/observe(_:_:)``.
+  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
+    base.prefixed(by: keyPrefix).observe(range, observer)
+  }
+}
+
+extension PrefixedStoreDecorator where Base: InvalidatableStore {
+  /// Removes the cached entry of a key from the base; see ``InvalidatableStore/invalidate(_:)``.
+  public func invalidate(_ key: StoreKey) throws {
+    try base.prefixed(by: keyPrefix).invalidate(key)
+  }
+}
+
 extension StoreDecorator where Base: ExpirableStore, Base.Value == Value {
   /// Stores a value in the base with a time to live; see ``ExpirableStore/setValue(_:forKey:timeToLive:)``.
   public func setValue(_ value: Value, forKey key: StoreKey, timeToLive: TimeToLive?) async throws {

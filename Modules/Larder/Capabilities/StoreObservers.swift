@@ -173,6 +173,13 @@ public struct BoundedChanges: Sendable {
     for change in changes { append(change) }
   }
 
+  /// Creates a list of changes of keys.
+  ///
+  /// - Parameter keys: The keys, in order.
+  public init(keys: [StoreKey]) {
+    for key in keys { append(.key(key)) }
+  }
+
   /// Creates a list of the changes of a batch.
   ///
   /// - Parameter batch: The batch.

@@ -209,3 +209,26 @@ extension Codec where Self == RawCodec {
   /// A codec that stores bytes unchanged; see ``RawCodec``.
   public static var raw: RawCodec { RawCodec() }
 }
+
+/// An error that a codec throws for bytes that it did not write, or that were damaged since.
+///
+/// A store reports it as ``StoreError/Code/corrupted``, with this error as the underlying one. A codec of your own can
+/// throw it, too:
+///
+/// ```swift
+/// func mark(of bytes: RawSpan) throws -> UInt8 {
+///   guard bytes.byteCount > 0 else { throw ValueFormatError("the value is empty") }
+///   return bytes.unsafeLoad(as: UInt8.self)
+/// }
+/// ```
+public struct ValueFormatError: RedactedError, Hashable, CustomStringConvertible {
+  /// The description of the problem, without any part of the value.
+  public let description: String
+
+  /// Creates an error.
+  ///
+  /// - Parameter description: The description of the problem, without any part of the value.
+  public init(_ description: String) {
+    self.description = description
+  }
+}

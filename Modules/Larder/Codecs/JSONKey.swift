@@ -25,6 +25,31 @@ public enum JSONKey {
     bytes.append(UInt8(ascii: "}"))
   }
 
+  /// Appends a change as a JSON object with a member `set`, `remove` or `removeAll`.
+  ///
+  /// - Parameters:
+  ///   - change: The change.
+  ///   - bytes: The array that receives the object.
+  ///   - appendValue: A closure that appends the member with the value that is set, such as `,"value":7`.
+  public static func append(
+    _ change: BatchChange<ArraySlice<UInt8>>, to bytes: inout [UInt8],
+    value appendValue: (_ value: ArraySlice<UInt8>, _ bytes: inout [UInt8]) -> Void
+  ) {
+    switch change {
+    case .set(let key, let value):
+      bytes.append(contentsOf: "{\"set\":".utf8)
+      append(key, to: &bytes)
+      appendValue(value, &bytes)
+    case .remove(let key):
+      bytes.append(contentsOf: "{\"remove\":".utf8)
+      append(key, to: &bytes)
+    case .removeAll(let range):
+      bytes.append(contentsOf: "{\"removeAll\":".utf8)
+      append(range, to: &bytes)
+    }
+    bytes.append(UInt8(ascii: "}"))
+  }
+
   /// Reads a key from a JSON string.
   ///
   /// - Throws: ``JSONSyntaxError``.

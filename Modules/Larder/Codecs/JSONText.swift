@@ -50,6 +50,11 @@ public struct JSONText: Sendable, Hashable {
     self.bytes = bytes
   }
 
+  /// Creates a JSON value from a part of another one, which has no whitespace between its tokens.
+  private init(part: ArraySlice<UInt8>) {
+    bytes = Array(part)
+  }
+
   /// Returns the content of a JSON string.
   ///
   /// ```swift
@@ -73,7 +78,7 @@ public struct JSONText: Sendable, Hashable {
     guard bytes.first == UInt8(ascii: "[") else { return nil }
     var scanner = JSONScanner(bytes[...])
     var elements: [JSONText] = []
-    try scanner.forEachElement { elements.append(JSONText(checked: try $0.value())) }
+    try scanner.forEachElement { elements.append(JSONText(part: try $0.value())) }
     return elements
   }
 
@@ -90,7 +95,7 @@ public struct JSONText: Sendable, Hashable {
     var scanner = JSONScanner(bytes[...])
     var members: [Member] = []
     try scanner.forEachMember { _, name, scanner in
-      members.append(Member(name: String(decoding: name, as: UTF8.self), value: JSONText(checked: try scanner.value())))
+      members.append(Member(name: String(decoding: name, as: UTF8.self), value: JSONText(part: try scanner.value())))
     }
     return members
   }

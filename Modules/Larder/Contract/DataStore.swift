@@ -34,7 +34,7 @@
 /// ## Implementing a store
 ///
 /// Implement every requirement. They have no default implementations, so a decorator that forgets to forward one does not
-/// compile. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
+/// compile. Only the description has one. Check arguments with the methods of ``StoreInformation``, and run the conformance suite of `LarderTesting`
 /// against your store.
 ///
 /// ```swift
@@ -42,7 +42,7 @@
 ///   try await store.value(forKey: "user:\(name)")?.visits ?? 0
 /// }
 /// ```
-public protocol DataStore<Value>: Sendable {
+public protocol DataStore<Value>: Sendable, CustomStringConvertible {
   /// The type of the values.
   associatedtype Value: Sendable
 
@@ -81,7 +81,7 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
-  ///   - limit: The maximum number of entries to return: 0 for no limit, `Int.max` for all.
+  ///   - limit: The maximum number of entries to return: 0 for no entry, `Int.max` for all.
   ///   - order: The direction of the scan. It decides whether the first entries have the lowest or the highest keys.
   /// - Returns: The entries, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `corrupted` or `undecodable`, with the
@@ -96,7 +96,7 @@ public protocol DataStore<Value>: Sendable {
   ///
   /// - Parameters:
   ///   - range: The range of keys to read. An empty range gives an empty result.
-  ///   - limit: The maximum number of keys to return: 0 for no limit, `Int.max` for all.
+  ///   - limit: The maximum number of keys to return: 0 for no key, `Int.max` for all.
   ///   - order: The direction of the scan. It decides whether the first keys are the lowest or the highest.
   /// - Returns: The keys, in the given order.
   /// - Throws: ``StoreError`` with `invalidArgument` if the limit is negative; `closed`; `ioFailed`.
@@ -220,4 +220,9 @@ public enum ScanOrder: Sendable, Hashable, CaseIterable {
   case ascending
   /// From the highest key to the lowest.
   case descending
+}
+
+extension DataStore {
+  /// The name of the type, and the name of the store in parentheses, such as `LMDBStore(photos)`.
+  public var description: String { "\(String(describing: Self.self).prefix { $0 != "<" })(\(information.name))" }
 }

@@ -75,7 +75,7 @@ extension DataStore where Value: Equatable {
         try await body(difference)
       }
       guard let end else { return }
-      remaining = remaining.after(end)
+      remaining = try remaining.rest(behind: end, of: information.name, during: .entries)
     }
   }
 }
@@ -105,18 +105,14 @@ extension DataStore {
     converting convert: (Value) throws -> Other?
   ) async throws -> CopyProgress {
     try checkBatchSize(batchSize, for: .apply)
-    try checkNotExpiring()
-    try destination.checkNotExpiring()
-    let other = destination.information
-    try information.checkEncryption(
-      ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies, during: .apply)
+    try checkCanBeCopied(to: destination, allowsPlainCopies: allowsPlainCopies)
     if let cursor, cursor.order != .ascending {
       throw StoreError(
         .invalidArgument, during: .page, store: information.name,
         message: "the cursor is from pages in descending order; pass a cursor of `copy`")
     }
     var state = CopyProgress(cursor: cursor)
-    let size = min(batchSize, other.maximumChangeCount ?? .max)
+    let size = min(batchSize, destination.information.maximumChangeCount ?? .max)
     for try await page in pages(of: range, size: size).starting(after: cursor) {
       let entries = try page.entries.compactMap { entry in
         try convert(entry.value).map { StoreEntry(key: entry.key, value: $0) }
@@ -139,6 +135,28 @@ extension DataStore {
       try progress(state)
     }
     return state
+  }
+
+  /// Checks that copies of the entries in another store lose neither deadlines nor their encryption.
+  ///
+  /// ``copy(to:in:after:batchSize:allowsPlainCopies:progress:)`` calls it, and so can a program that copies entries in another way.
+  ///
+  /// ```swift
+  /// try damaged.checkCanBeCopied(to: rescued)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - destination: The store to copy to.
+  ///   - allowsPlainCopies: A Boolean value that indicates whether encrypted values may be copied to a store that does
+  ///     not encrypt them. Defaults to `false`.
+  /// - Throws: ``StoreError`` with `unsupported` if the entries of one of the stores expire, if one of them is a queue, or if encrypted
+  ///   values would be copied in plain form.
+  public func checkCanBeCopied(to destination: some DataStore, allowsPlainCopies: Bool = false) throws {
+    try checkNotExpiring()
+    try destination.checkNotExpiring()
+    let other = destination.information
+    try information.checkEncryption(
+      ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies, during: .apply)
   }
 
   func checkBatchSize(_ size: Int, for operation: StoreOperation) throws {

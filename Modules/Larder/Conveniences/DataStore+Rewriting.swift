@@ -118,10 +118,11 @@ extension DataStore {
           (remaining, next) = (following, nil)
           continue
         }
+        let rest = try remaining.rest(behind: last, of: information.name, during: .update)
         try await rewrite(keys, &state)
         state.examinedCount += keys.count
         state.lastKey = last
-        remaining = remaining.after(last)
+        remaining = rest
       } catch let error as StoreError {
         guard let lost = error.lostKeys, let before = remaining.part(before: lost), let after = range.part(after: lost)
         else { throw error }

@@ -42,7 +42,7 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
 
     fileprivate var slice: ArraySlice<Element> = []
 
-    /// The error of the damaged entry that follows the slice.
+    /// The error of the damage that follows the slice.
     fileprivate var damage: StoreError?
 
     /// Returns the next entry or key, or `nil` at the end and after an error.
@@ -56,7 +56,11 @@ public struct ScanSequence<Element: Sendable>: AsyncSequence, Sendable {
         do {
           slice = try await sequence.read(range, Iterator.sliceSize)[...]
           if slice.count >= Iterator.sliceSize, let last = slice.last {
-            remaining = range.part(beyond: sequence.key(last), in: sequence.order)
+            do {
+              remaining = try range.rest(behind: sequence.key(last), in: sequence.order, of: "", during: .entries)
+            } catch {
+              damage = error
+            }
           }
         } catch let error as StoreError where error.isValueUnreadable {
           // The entries before the damaged one are readable, so return them first.
@@ -82,6 +86,31 @@ extension KeyRange {
     case .ascending: after(key)
     case .descending: before(key)
     }
+  }
+
+  /// Returns the part of the range that a scan reads after a page of entries, which leads further.
+  ///
+  /// In a damaged store, keys can be in no order. A loop over its pages would otherwise never end.
+  ///
+  /// ```swift
+  /// remaining = try remaining.rest(behind: last.key, of: information.name, during: .entries)
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - last: The last key of the page.
+  ///   - order: The direction of the scan. Defaults to ascending.
+  ///   - store: The name of the store.
+  ///   - operation: The operation that scans.
+  /// - Throws: ``StoreError`` with `corrupted` if the key is not in the range.
+  public func rest(
+    behind last: StoreKey, in order: ScanOrder = .ascending, of store: String, during operation: StoreOperation
+  ) throws(StoreError) -> KeyRange {
+    guard contains(last) else {
+      throw StoreError(
+        .corrupted, during: operation, store: store,
+        message: "the store is damaged: a scan returned keys outside of its range; run verify to locate the damage")
+    }
+    return part(beyond: last, in: order)
   }
 
   /// Returns the part of the range that a scan reads before it reaches a key.

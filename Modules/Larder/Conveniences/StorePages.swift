@@ -56,7 +56,8 @@ public struct StorePages<Value: Sendable>: AsyncSequence, Sendable {
     let entries = try await store.entries(in: range, limit: size, order: order)
     guard entries.count >= size, let last = entries.last?.key else { return StorePage(entries: entries, next: nil) }
     // Only the key of the next entry is read, so that a value that cannot be decoded does not fail the page before it.
-    let following = try await store.keys(in: range.part(beyond: last, in: order), limit: 1, order: order)
+    let rest = try range.rest(behind: last, in: order, of: store.information.name, during: .page)
+    let following = try await store.keys(in: rest, limit: 1, order: order)
     return StorePage(entries: entries, next: following.isEmpty ? nil : PageCursor(after: last, order: order))
   }
 

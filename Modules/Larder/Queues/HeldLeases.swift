@@ -183,12 +183,7 @@ public final class HeldLeases: Sendable {
 
   fileprivate func startRenewing() {
     let renewal = Task { [weak self, clock] in
-      while !Task.isCancelled, let pause = self?.pauseBeforeRenewal {
-        do {
-          try await clock.sleep(for: pause)
-        } catch {
-          return
-        }
+      while !Task.isCancelled, let pause = self?.pauseBeforeRenewal, await clock.hasSlept(for: pause) {
         await self?.renew()
       }
     }

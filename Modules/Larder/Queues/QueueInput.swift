@@ -125,13 +125,14 @@ extension StoreInformation {
     throw invalidArgument("a delay must not be negative, but is \(delay)", operation)
   }
 
-  /// Checks that the duration of a lease is greater than zero.
+  /// Checks that the queue is open for writing, and that the duration of a lease is greater than zero.
   ///
   /// - Parameters:
   ///   - lease: The duration.
   ///   - operation: The operation that received the duration.
-  /// - Throws: ``StoreError`` with `invalidArgument`.
+  /// - Throws: ``StoreError`` with `notPermitted` or `invalidArgument`.
   public func check(lease: Duration, for operation: StoreOperation) throws {
+    try checkWritable(for: operation)
     guard lease <= .zero else { return }
     throw invalidArgument("a lease must be greater than zero, not \(lease)", operation)
   }

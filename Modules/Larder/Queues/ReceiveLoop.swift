@@ -78,7 +78,6 @@ public struct LeasedDeliveries<Element: Sendable>: Sendable {
 ///
 /// ```swift
 /// public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
-///   try information.checkWritable(for: .receive)
 ///   try information.check(lease: lease, for: .receive)
 ///   try information.check(maximumDeliveries: max)
 ///   return try await operations.run(.receive, of: information) { try await loop.receiveDue(max, lease) }

@@ -37,16 +37,22 @@ public struct LayerSetting: Sendable, Hashable {
   /// A description for people, in one line.
   public let summary: String
 
+  /// The way out if the setting is missing, such as "set the most entries", or `nil` if the layer does not require it.
+  public let requirement: String?
+
   /// Creates a setting.
   ///
   /// - Parameters:
   ///   - name: The name, such as `entries`.
   ///   - kind: The kind of value.
   ///   - summary: A description for people, in one line.
-  public init(_ name: String, _ kind: Kind, _ summary: String) {
+  ///   - requirement: The way out if the setting is missing, such as "set the most entries, such as 10000". A layer
+  ///     without it is not opened. Defaults to `nil`, for a setting that may be missing.
+  public init(_ name: String, _ kind: Kind, _ summary: String, required requirement: String? = nil) {
     self.name = name
     self.kind = kind
     self.summary = summary
+    self.requirement = requirement
   }
 }
 
@@ -153,12 +159,29 @@ public struct LayerSettings: Sendable {
     if case .text(let text) = values[name] { text } else { nil }
   }
 
-  /// Returns the stack that a setting of the kind ``LayerSetting/Kind/stack`` names, or `nil` if it is not set.
+  /// Returns the stack that a setting of the kind ``LayerSetting/Kind/stack`` names.
   ///
-  /// Open it in ``LayerProvider/open(codec:over:settings:)``. The layer owns it, and closes it with the store below.
+  /// Open it in ``LayerProvider/open(codec:over:settings:)``. The layer owns it, and closes it with the store below. If the
+  /// layer does not require the setting, use ``stores``.
   ///
   /// - Parameter name: The name of the setting.
-  public func store(_ name: String) -> (any OpenableStore)? { stores[name] }
+  /// - Throws: `StoreError` with `invalidArgument` if there is no such stack.
+  public func store(_ name: String) throws -> any OpenableStore {
+    guard let store = stores[name] else {
+      throw error(name, "is \(text(name) ?? "not set"), which is not among the stacks")
+    }
+    return store
+  }
+
+  /// Checks that the settings that a layer requires are set.
+  ///
+  /// - Parameter settings: All settings of the layer.
+  /// - Throws: `StoreError` with `invalidArgument`, naming the key of a missing setting and its requirement.
+  public func checkRequired(_ settings: [LayerSetting]) throws {
+    for setting in settings where values[setting.name] == nil {
+      if let requirement = setting.requirement { throw error(setting.name, "is required; \(requirement)") }
+    }
+  }
 
   /// Returns the key of a setting, such as `stores.sessions.cached.entries`.
   ///

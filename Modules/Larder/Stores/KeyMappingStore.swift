@@ -137,11 +137,6 @@ public struct KeyMappingStore<Base: DataStore>: DataStore {
   }
 }
 
-extension KeyMappingStore: CustomStringConvertible {
-  /// The base, in brackets.
-  public var description: String { "KeyMappingStore[\(base)]" }
-}
-
 extension KeyMappingStore: StoreDecorator {
   /// Performs an operation of a capability on the base, and translates the keys in its errors.
   public func forward<Result>(

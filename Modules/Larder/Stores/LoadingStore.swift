@@ -166,8 +166,3 @@ public final class LoadingStore<Value: Sendable>: DataStore {
       message: "the store loads values that belong to another place; change them there")
   }
 }
-
-extension LoadingStore: CustomStringConvertible {
-  /// The name of the type and of the store.
-  public var description: String { "LoadingStore(\(information.name))" }
-}

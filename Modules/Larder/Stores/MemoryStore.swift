@@ -139,11 +139,6 @@ public final class MemoryStore<Value: Sendable>: DataStore {
   }
 }
 
-extension MemoryStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "MemoryStore(\(information.name))" }
-}
-
 /// A provider of ``MemoryStore``s for ``StoreRegistry``, for URLs such as `memory:`.
 public struct MemoryStoreProvider: StoreProvider {
   /// Creates the provider.

@@ -94,13 +94,7 @@ extension TypedView {
   func decode(
     _ values: [[UInt8]?], storedAs keys: [StoreKey], during operation: StoreOperation
   ) async throws -> [Value?] {
-    try await BulkWork.run(atMost: keys.count) { [self] allowance in
-      try zip(keys, values).map { key, bytes in
-        guard let bytes else { return nil }
-        try allowance.take(bytes.count)
-        return try decode(bytes, storedAs: key, during: operation)
-      }
-    }
+    try await BulkWork.decode(values, forKeys: keys) { [self] in try decode($0, storedAs: $1, during: operation) }
   }
 
   /// Returns the first entries of a range; see ``DataStore/entries(in:limit:order:)``.
@@ -295,11 +289,6 @@ extension TypedView {
   func decode(_ bytes: [UInt8], storedAs key: StoreKey, during operation: StoreOperation) throws -> Value {
     try translatingErrors { try coder.value(of: bytes, forKey: key, during: operation) }
   }
-}
-
-extension TypedView: CustomStringConvertible {
-  /// The base, in brackets.
-  public var description: String { "TypedView[\(base)]" }
 }
 
 extension TypedView: StoreDecorator {

@@ -96,6 +96,27 @@ public enum BulkWork {
     }
   }
 
+  /// Decodes the values of keys, as ``run(atMost:_:)`` does.
+  ///
+  /// - Parameters:
+  ///   - stored: The bytes of each key, or `nil` for a missing one.
+  ///   - keys: The keys.
+  ///   - decode: A closure that returns the value of the bytes of a key.
+  /// - Returns: A value for each key, or `nil` for a missing one.
+  /// - Throws: The error that `decode` throws.
+  public static func decode<Value: Sendable>(
+    _ stored: [[UInt8]?], forKeys keys: [StoreKey],
+    _ decode: @Sendable (_ bytes: [UInt8], _ key: StoreKey) throws -> Value
+  ) async throws -> [Value?] {
+    try await run(atMost: keys.count) { allowance in
+      try zip(keys, stored).map { key, bytes in
+        guard let bytes else { return nil }
+        try allowance.take(bytes.count)
+        return try decode(bytes, key)
+      }
+    }
+  }
+
   @concurrent
   private static func runElsewhere<Result: Sendable>(
     _ body: @Sendable (inout Allowance) throws -> Result

@@ -48,6 +48,27 @@ public struct ElapsedTime: Sendable {
   public var duration: Duration { .nanoseconds(nanoseconds) }
 }
 
+extension Clock where Duration == Swift.Duration {
+  /// Sleeps, and returns whether the time has passed.
+  ///
+  /// A task that repeats a step until it is cancelled needs no error of the sleep:
+  ///
+  /// ```swift
+  /// while await ContinuousClock().hasSlept(for: .seconds(60)) { print("another minute") }
+  /// ```
+  ///
+  /// - Parameter duration: The duration.
+  /// - Returns: `false` if the task was cancelled before the duration was over.
+  public func hasSlept(for duration: Duration) async -> Bool {
+    do {
+      try await sleep(for: duration)
+      return true
+    } catch {
+      return false
+    }
+  }
+}
+
 extension Duration {
   /// The duration in whole nanoseconds, rounded toward zero and limited to 146 years, so two of them can be added.
   public var wholeNanoseconds: Int64 {

@@ -216,6 +216,7 @@ public struct SortedEntries<Value> {
 
   /// Returns the number of entries in a range.
   public func count(in range: KeyRange) -> Int {
+    guard range != .all else { return count }
     guard let (lower, upper) = bounds(of: range) else { return 0 }
     guard lower.chunk < upper.chunk else { return upper.offset - lower.offset }
     let whole = chunks[lower.chunk..<upper.chunk].reduce(0) { $0 + $1.count }

@@ -293,11 +293,6 @@ public final class CompressedFileStore<Value: Sendable>: DataStore {
   }
 }
 
-extension CompressedFileStore: CustomStringConvertible {
-  /// The kind and the name of the store.
-  public var description: String { "CompressedFileStore(\(information.name))" }
-}
-
 extension CompressedFileStore: MaintainableStore {
   /// Returns the store's statistics; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {

@@ -177,6 +177,11 @@ struct GRDBSettings: Sendable {
   /// A Boolean value that indicates whether texts are stored in UTF-8, and not in UTF-16.
   var isUTF8: Bool
 
+  /// A Boolean value that indicates whether the folder of the file can be synced.
+  ///
+  /// SQLite syncs the folder of a new log or journal, but reports no error if the program may not open the folder.
+  var canSyncFolder = true
+
   /// A Boolean value that indicates whether the database has no file.
   var isInMemory: Bool { file.isEmpty }
 
@@ -192,7 +197,7 @@ struct GRDBSettings: Sendable {
       case "delete": 3
       default: Int.max
       }
-    return synchronous >= sufficient && flushesDisk ? .synced : .buffered
+    return synchronous >= sufficient && flushesDisk && canSyncFolder ? .synced : .buffered
   }
 
   /// A Boolean value that indicates whether commits can be made durable later.
@@ -272,6 +277,12 @@ extension GRDBSettings {
     #endif
     file = try connection.rows("SELECT file FROM pragma_database_list WHERE name = 'main'").first?.first ?? ""
     isUTF8 = try connection.rows("PRAGMA encoding") == [["UTF-8"]]
+    guard durability == .synced else { return }
+    do throws(FileError) {
+      try POSIXFileSystem().synchronizeDirectory(at: FilePaths.split(file).directory)
+    } catch {
+      canSyncFolder = false
+    }
   }
 }
 

@@ -120,9 +120,12 @@ struct OpenedTable: Sendable {
     guard !requiresSynced || settings.durability == .synced else {
       throw StoreError(
         .unsupported, during: .open, store: store,
-        message: "the connection that writes has the journal mode \(settings.journalMode) and synchronous = "
-          + "\(settings.synchronous), so power loss may lose its latest commits; set PRAGMA synchronous = FULL or EXTRA on "
-          + "it, and on Apple systems PRAGMA fullfsync = ON")
+        message: settings.canSyncFolder
+          ? "the connection that writes has the journal mode \(settings.journalMode) and synchronous = "
+            + "\(settings.synchronous), so power loss may lose its latest commits; set PRAGMA synchronous = FULL or EXTRA "
+            + "on it, and on Apple systems PRAGMA fullfsync = ON"
+          : "the folder of the database cannot be synced, so power loss may lose the latest commits; allow the program to "
+            + "read the folder")
     }
     files = try settings.openedFiles(store: store)
     self.connection = ObjectIdentifier(db)

@@ -50,7 +50,7 @@ extension GRDBStore {
     let stored = try keys.map { key in try table.withValue(forKey: key) { $0.map { ArraySlice($0) } } }
     let (decision, assigned, changes) = try coder.update(keys, stored: stored, deciding: body)
     guard !assigned.isEmpty else { return decision }
-    try change(BoundedChanges(assigned.map { .key($0) }), in: db) { table in
+    try change(BoundedChanges(keys: assigned), in: db) { table in
       try changes.reduce(0) { try $0 + table.set($1.bytes, forKey: $1.key) }
     }
     return decision

@@ -204,7 +204,6 @@ public final class GRDBStore<Value: Sendable>: DataStore {
     deciding keys: [StoreKey], _ body: @escaping UpdateBody<Value, Result>
   ) async throws -> Result {
     try await running(.update) {
-      try information.checkWritable(for: .update)
       try information.check(updateOf: keys)
       return try await write(.update) { [self] db in try updateInTransaction(keys, in: db, deciding: body) }
     }
@@ -322,11 +321,6 @@ private final class WriteStart: Sendable {
   func cancel() {
     state.withLock { if $0 == .waiting { $0 = .cancelled } }
   }
-}
-
-extension GRDBStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "GRDBStore(\(information.name))" }
 }
 
 /// Every commit through the database of the store is reported, with its keys if the store wrote them. A commit in which a

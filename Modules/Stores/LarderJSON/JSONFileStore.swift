@@ -307,11 +307,6 @@ public final class JSONFileStore<Value: Sendable>: DataStore {
   }
 }
 
-extension JSONFileStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "JSONFileStore(\(information.name))" }
-}
-
 extension JSONFileStore: MaintainableStore {
   /// Returns statistics about the store; see `MaintainableStore/storeStatistics()`.
   public func storeStatistics() async throws -> StoreStatistics {

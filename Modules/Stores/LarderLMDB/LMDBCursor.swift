@@ -41,7 +41,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the first entry.
   ///
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func moveToFirst() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_FIRST) }
   }
@@ -49,7 +49,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the last entry.
   ///
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func moveToLast() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_LAST) }
   }
@@ -57,7 +57,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the next entry, or to the first entry if the cursor is not on an entry.
   ///
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func moveToNext() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_NEXT) }
   }
@@ -65,7 +65,7 @@ public struct LMDBCursor: ~Copyable {
   /// Moves to the previous entry, or to the last entry if the cursor is not on an entry.
   ///
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func moveToPrevious() throws -> Bool {
     try stand { cursor throws(LMDBError) in try cursor.move(MDB_PREV) }
   }
@@ -82,7 +82,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Parameter bound: The bound: a key or the beginning of one.
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func move(upTo bound: StoreKey) throws -> Bool {
     try stand { cursor throws(LMDBError) in
       try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveUp(to: bytes) }
@@ -93,7 +93,7 @@ public struct LMDBCursor: ~Copyable {
   ///
   /// - Parameter bound: The bound: a key or the beginning of one.
   /// - Returns: A Boolean value that indicates whether there is such an entry.
-  /// - Throws: `StoreError` with `ioFailed`.
+  /// - Throws: `StoreError`: `corrupted` if LMDB finds a damaged page; `ioFailed`.
   public borrowing func move(below bound: StoreKey) throws -> Bool {
     try stand { cursor throws(LMDBError) in
       try bound.withUnsafeBytes { bytes throws(LMDBError) in try cursor.moveDown(to: bytes) }

@@ -2,7 +2,6 @@
 import CLMDB
 public import Larder
 import LarderCBOR
-import LarderFiles
 
 /// A store in an LMDB environment: a memory-mapped B+tree that any number of processes can share.
 ///
@@ -331,11 +330,6 @@ extension LMDBStore: ObservableStore {
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     handle.observe(range, of: identifier, observer)
   }
-}
-
-extension LMDBStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "LMDBStore(\(information.name))" }
 }
 
 extension LMDBStore where Value: Codable {

@@ -157,7 +157,7 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
     let rows = try await handle.running(.keys) {
       try await handle.read(table.keys(in: range, limit: limit, order: order), for: .keys)
     }
-    return (0..<rows.rowCount).map { rows.key($0, 0) }
+    return rows.keys
   }
 
   /// Returns the number of entries in a range.
@@ -215,13 +215,13 @@ public final class PostgresStore<Value: Sendable>: ObservableStore {
           // Without a change, what was locked is rolled back with the rows for missing keys.
           guard let statements else { return TransactionEnd(result: (result, assigned), commits: false) }
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
-          session.note(committed { BoundedChanges(assigned.map { .key($0) }) })
+          session.note(committed { BoundedChanges(keys: assigned) })
           return TransactionEnd(result: (result, []), statements: statements)
         }
       }
       // A cache counts on a report of each key that was assigned, also of equal values.
       if !unchanged.isEmpty {
-        handle.feed.report(committed { BoundedChanges(unchanged.map { .key($0) }) })
+        handle.feed.report(committed { BoundedChanges(keys: unchanged) })
       }
       return result
     }
@@ -254,28 +254,15 @@ extension PostgresStore {
   func values(
     of rows: QueryResult, forKeys keys: [StoreKey], during operation: StoreOperation
   ) async throws -> [Value?] {
-    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
-      let indices = PostgresStore.indices(of: rows)
-      return try keys.map { key in
-        guard let row = indices[key] else { return nil }
-        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
-        return try value(of: rows, row: row, column: 1, forKey: key, during: operation)
-      }
+    try await rows.values(forKeys: keys) { [self] row, key in
+      try value(of: rows, row: row, column: 1, forKey: key, during: operation)
     }
   }
 
   func entries(of rows: QueryResult, during operation: StoreOperation) async throws -> [StoreEntry<Value>] {
-    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
-      var entries: [StoreEntry<Value>] = []
-      entries.reserveCapacity(rows.rowCount)
-      for row in 0..<rows.rowCount {
-        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
-        let key = rows.key(row, 0)
-        // The statement leaves out rows without a value.
-        guard let value = try value(of: rows, row: row, column: 1, forKey: key, during: operation) else { continue }
-        entries.append(StoreEntry(key: key, value: value))
-      }
-      return entries
+    // The statement leaves out rows without a value.
+    try await rows.entries { [self] row, key in
+      try value(of: rows, row: row, column: 1, forKey: key, during: operation)
     }
   }
 
@@ -285,11 +272,6 @@ extension PostgresStore {
     try rows.withBytes(row, column) { bytes in
       try bytes.map { try coder.value(of: $0, forKey: key, during: operation) }
     }
-  }
-
-  /// Returns the numbers of the rows by their keys.
-  private static func indices(of rows: QueryResult) -> [StoreKey: Int] {
-    Dictionary((0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
   }
 
   /// Returns changes of the store, to be reported after their commit.
@@ -322,7 +304,7 @@ extension PostgresStore {
     _ keys: [StoreKey], _ rows: QueryResult, in format: CodecRecord.Format, during operation: StoreOperation,
     deciding body: (inout UpdateSlots<Value>) -> UpdateDecision<Result>
   ) async throws -> (result: Result, statements: [Statement]?, assigned: [StoreKey]) {
-    let indices = PostgresStore.indices(of: rows)
+    let indices = rows.rowsByKey
     let stored = keys.map { key in indices[key].flatMap { rows.bytes($0, 1) }.map { $0[...] } }
     var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: operation))
     let decision = body(&slots)
@@ -337,14 +319,9 @@ extension PostgresStore {
     let statements = table.change(
       setting: set.map(\.key), to: set.compactMap(\.bytes),
       removing: missing + changes.filter { $0.bytes == nil }.map(\.key))
-    let recorded = BoundedChanges(assigned.map { .key($0) })
+    let recorded = BoundedChanges(keys: assigned)
     return (decision.result, table.recording(recorded, from: handle.feed.origin, in: statements), assigned)
   }
-}
-
-extension PostgresStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "PostgresStore(\(information.name))" }
 }
 
 extension PostgresStore where Value: Codable {

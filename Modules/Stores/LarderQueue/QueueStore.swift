@@ -302,8 +302,3 @@ extension BatchChange {
     if case .set = self { true } else { false }
   }
 }
-
-extension QueueStore: CustomStringConvertible {
-  /// The name of the type, and the name of the queue in parentheses.
-  public var description: String { "QueueStore(\(information.name))" }
-}

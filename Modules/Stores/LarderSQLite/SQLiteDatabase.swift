@@ -1,5 +1,4 @@
 #if SQLite
-import CSQLite
 public import Larder
 import LarderFiles
 
@@ -50,8 +49,8 @@ public final class SQLiteDatabase: Sendable {
   ///     before the first write, and left as it is until then. `:memory:` is a file of this name; for a store in memory, use
   ///     `MemoryStore`.
   ///   - durability: The durability of a write when it returns. Defaults to `Durability.File.synced`
-  ///     (`synchronous = FULL`). With `Durability.File.buffered` (`NORMAL`), power loss may discard the latest
-  ///     transactions but never corrupts the file.
+  ///     (`synchronous = FULL`), for which the program must be allowed to open the folder, because it is synced. With
+  ///     `Durability.File.buffered` (`NORMAL`), power loss may discard the latest transactions but never corrupts the file.
   ///   - access: The access of the stores to their data. Defaults to `StoreAccess.readWrite`.
   ///     With `StoreAccess.readOnly`, nothing is created or changed except `-wal` and `-shm`, which SQLite needs, and
   ///     what a killed process left in `-wal` is moved into the file. With `StoreAccess.immutable`, no lock is taken,

@@ -1,7 +1,5 @@
 #if SQLite
-import CSQLite
 public import Larder
-import LarderFiles
 import LarderSQLiteFormat
 
 /// A store in an SQLite database: a table in a file that every language, every backup tool and the command `sqlite3` read.
@@ -356,10 +354,5 @@ extension SQLiteStore: ObservableStore {
   public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
     handle.observe(range, of: table.identifier, observer)
   }
-}
-
-extension SQLiteStore: CustomStringConvertible {
-  /// The type and the name of the store.
-  public var description: String { "SQLiteStore(\(information.name))" }
 }
 #endif

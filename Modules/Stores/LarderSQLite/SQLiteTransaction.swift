@@ -11,10 +11,11 @@ import LarderSQLiteFormat
 /// A transaction exists only inside the closure that receives it. It can be neither stored nor copied.
 public struct SQLiteTransaction: ~Copyable {
   private let handle: DatabaseHandle
-  private let connection: SQLiteConnection
 
-  /// The transaction of the writer, or `nil` in one that only reads.
-  private var writing: DatabaseWriter.Transaction?
+  /// The transaction of the writer.
+  ///
+  /// One that only reads has no changes, because the compiler allows none.
+  private var writing: DatabaseWriter.Transaction
 
   /// The buffer that ``setValue(_:forKey:in:)`` encodes into.
   private var buffer: [UInt8] = []
@@ -25,27 +26,24 @@ public struct SQLiteTransaction: ~Copyable {
   private var failure: (any Error)?
 
   init(reading connection: SQLiteConnection, handle: DatabaseHandle) {
-    self.connection = connection
+    writing = DatabaseWriter.Transaction(
+      connection: connection, generation: 0, changes: CommitRecord(isRecording: false))
     self.handle = handle
   }
 
   init(writing: DatabaseWriter.Transaction, handle: DatabaseHandle) {
-    connection = writing.connection
     self.writing = writing
     self.handle = handle
   }
+
+  private var connection: SQLiteConnection { writing.connection }
 
   /// Returns the transaction of the writer with its changes.
   ///
   /// - Throws: The error of a failed change.
   consuming func end() throws -> DatabaseWriter.Transaction {
     if let failure { throw failure }
-    guard let writing else { throw SQLiteTransaction.readOnlyError(handle.name) }
     return writing
-  }
-
-  private static func readOnlyError(_ store: String) -> StoreError {
-    StoreError(.notPermitted, during: .write, store: store, message: "the transaction only reads")
   }
 
   /// Throws an error if a store belongs to another database or was closed.
@@ -79,13 +77,11 @@ public struct SQLiteTransaction: ~Copyable {
   ) throws {
     if let failure { throw failure }
     do {
-      guard var writing else { throw SQLiteTransaction.readOnlyError(handle.name) }
       let table = try store.writableTable(in: &writing, during: .write)
       if let format {
         try store.coder.codecRecord.checkUnchanged(since: format, during: .write, store: store.information.name)
       }
       try body(table, &writing)
-      self.writing = writing
     } catch {
       let named: any Error =
         (error as? SQLiteError).map {

@@ -17,11 +17,7 @@ extension VerificationReport {
     for problem in lines where problem != "ok" {
       findings.append(Finding(key: nil, place: store, message: problem))
     }
-    do {
-      try await addEntries(of: store, read)
-    } catch let error as StoreError where error.code == .corrupted && !findings.isEmpty {
-      // The damage that the check of the structure found also stops the scan.
-      findings.append(Finding(key: nil, place: store, message: "the entries after \(entryCount) cannot be read"))
-    }
+    // The damage that the check of the structure found can also stop the scan.
+    try await addEntries(of: store, read)
   }
 }

@@ -24,20 +24,15 @@ public struct QueueLayerProvider: LayerProvider {
 
   /// The setting `prefix` (required).
   public var settings: [LayerSetting] {
-    [LayerSetting("prefix", .text, "the prefix of the keys of the queue in the store, such as jobs/; required")]
+    [
+      LayerSetting(
+        "prefix", .text, "the prefix of the keys of the queue in the store",
+        required: "set the beginning of the keys of the queue, such as jobs/")
+    ]
   }
 
   /// The layers that could lose items: `expiring`, `bounded` and `writeBehind`.
   public var contradictions: [String] { ["expiring", "bounded", "writeBehind"] }
-
-  /// Checks that there is a prefix.
-  ///
-  /// - Throws: `StoreError` with `invalidArgument`.
-  public func check(_ settings: LayerSettings) throws {
-    guard settings.text("prefix") != nil else {
-      throw settings.error("prefix", "is required; set the beginning of the keys of the queue, such as jobs/")
-    }
-  }
 
   /// Opens a queue in a store.
   ///

@@ -32,7 +32,8 @@ extension StoreQueue {
       let found = try await callingBase(.peek) {
         try await base.entries(in: part, limit: Self.lookLimit, order: .ascending)
       }
-      range = found.count < Self.lookLimit ? nil : found.last.map { part.after($0.key) }
+      let last = found.count < Self.lookLimit ? nil : found.last
+      range = try last.map { try part.rest(behind: $0.key, of: information.name, during: .peek) }
       var sequences: [UInt128] = []
       for item in found.compactMap({ ReadyItem($0, layout) }) {
         if let group = item.group {
@@ -224,7 +225,8 @@ extension StoreQueue {
       let found = try await callingBase(operation) {
         try await base.entries(in: part, limit: Self.pageSize, order: .ascending)
       }
-      range = found.count < Self.pageSize ? nil : found.last.map { part.after($0.key) }
+      let end = found.count < Self.pageSize ? nil : found.last
+      range = try end.map { try part.rest(behind: $0.key, of: information.name, during: operation) }
       var plans: [QueuePlan] = []
       for entry in found {
         guard let sequence = layout.sequence(of: entry.key), sequence <= last else { continue }

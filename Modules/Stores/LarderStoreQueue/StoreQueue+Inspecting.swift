@@ -97,7 +97,8 @@ extension StoreQueue: InspectableQueue {
     }
     guard keys.count == limit, let last = found.popLast() else {
       // Without a member, all keys are damaged.
-      return (found, keys.count == limit ? keys.last.map { range.after($0) } : nil)
+      let last = keys.count == limit ? keys.last : nil
+      return (found, try last.map { try range.rest(behind: $0, of: information.name, during: .groups) })
     }
     // The last group may have more members than were read. They are counted by the next call, unless these are enough.
     guard found.isEmpty else {

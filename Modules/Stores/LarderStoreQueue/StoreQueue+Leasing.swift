@@ -120,7 +120,7 @@ extension StoreQueue {
         try await base.entries(in: range, limit: limit, order: .ascending)
       }
       guard let last = entries.last else { return }
-      range = range.after(last.key)
+      range = try range.rest(behind: last.key, of: information.name, during: .receive)
       let taken = reserved.withLock { $0 }.union(skipped)
       let blocked = found.behind.count < Self.parkingLimit ? [] : found.blockedGroups
       let items = entries.compactMap { blocked.contains($0.value) ? nil : ReadyItem($0, layout) }

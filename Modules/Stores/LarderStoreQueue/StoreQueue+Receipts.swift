@@ -45,7 +45,6 @@ extension StoreQueue {
 
   /// Resets leases so that they expire `lease` from now, in one commit; see `DurableQueue`.
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
-    try information.checkWritable(for: .extend)
     try information.check(lease: lease, for: .extend)
     return try await running(.extend) {
       try await changeLeases(receipts, .extend) { receipt, item, plan in

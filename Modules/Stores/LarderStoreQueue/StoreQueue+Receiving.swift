@@ -34,7 +34,6 @@ extension StoreQueue {
   ///   of the codec if no item can be decoded; the errors of the base if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
-    try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
     return try await running(.receive) { try await loop.receiveDue(max, lease) }
@@ -42,7 +41,6 @@ extension StoreQueue {
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
   public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Element>, StoreError> {
-    try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await running(.receive) {
       while true {

@@ -85,7 +85,9 @@ extension StoreQueue {
     let entries = try await callingBase(operation) {
       try await base.entries(in: range, limit: limit, order: .ascending)
     }
-    return (entries.compactMap(layout.timer), entries.count < limit ? nil : entries.last.map { range.after($0.key) })
+    let last = entries.count < limit ? nil : entries.last
+    let rest = try last.map { try range.rest(behind: $0.key, of: information.name, during: operation) }
+    return (entries.compactMap(layout.timer), rest)
   }
 
   /// Plans changes of the subjects of timers, each if it is as it was read.

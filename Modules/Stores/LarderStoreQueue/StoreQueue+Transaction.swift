@@ -13,9 +13,6 @@ extension StoreQueue: TransactionParticipant {
   /// Returns a plan without changes.
   public func makeTransactionPlan() -> TransactionPlan { TransactionPlan(plan: newPlan()) }
 
-  /// The prefix of the keys of items.
-  public var keyPrefix: StoreKey { layout.itemPrefix }
-
   /// Returns the changes of the queue, including those of the groups of acknowledged items.
   public func finish(
     _ plan: TransactionPlan, in transaction: StoreTransaction<Base>

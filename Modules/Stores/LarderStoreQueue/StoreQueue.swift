@@ -214,11 +214,6 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     try await operations.run(operation, of: information, body)
   }
 
-  /// Calls the base, and translates its errors.
-  func callingBase<Result>(_ operation: StoreOperation, _ body: () async throws -> Result) async throws -> Result {
-    try await KeyPrefix(layout.itemPrefix).translating(operation, of: information.name, body)
-  }
-
   // MARK: Reading
 
   /// Returns the item of a key; see `DataStore`.
@@ -234,13 +229,7 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
     try information.check(keys, for: .values)
     return try await running(.values) {
       let stored = try await items.values(forKeys: keys)
-      return try await BulkWork.run(atMost: keys.count) { [self] allowance in
-        try zip(keys, stored).map { key, bytes in
-          guard let bytes else { return nil }
-          try allowance.take(bytes.count)
-          return try decode(bytes, key, during: .values)
-        }
-      }
+      return try await BulkWork.decode(stored, forKeys: keys) { [self] in try decode($0, $1, during: .values) }
     }
   }
 
@@ -317,27 +306,13 @@ public final class StoreQueue<Base: DataStore, Element: Sendable>: DurableQueue 
   }
 }
 
-extension StoreQueue: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "StoreQueue[\(base)]" }
-}
-
-extension StoreQueue: StoreDecorator {
-  /// Performs an operation of a capability on the base.
-  public func forward<Result>(
-    _ operation: StoreOperation, of key: StoreKey?, _ body: () async throws -> Result
-  ) async throws -> Result {
-    try await callingBase(operation, body)
-  }
+extension StoreQueue: PrefixedStoreDecorator {
+  /// The prefix of the keys of items.
+  public var keyPrefix: StoreKey { layout.itemPrefix }
 }
 
 /// The queue reports the changes of its items, but not those of their states.
-extension StoreQueue: ObservableStore where Base: ObservableStore {
-  /// Observes a range of keys; see `ObservableStore`.
-  public func observe(_ range: KeyRange, _ observer: @escaping @Sendable (StoreEvent) -> Void) -> StoreObservation {
-    items.observe(range, observer)
-  }
-}
+extension StoreQueue: ObservableStore where Base: ObservableStore {}
 
 extension StoreQueue: FlushableStore where Base: FlushableStore {}
 

@@ -10,12 +10,6 @@ struct PersistDriverCaseList {
   let open: PersistDriverSuite.Opening
   private(set) var cases: [PersistDriverCase] = []
 
-  init(driver: String, seed: UInt64, open: @escaping PersistDriverSuite.Opening) {
-    self.driver = driver
-    self.seed = seed
-    self.open = open
-  }
-
   /// Adds a case.
   ///
   /// - Parameters:

@@ -145,6 +145,21 @@ import Testing
     #expect(picky.appliedSizes == [1, 1, 2, 1])
   }
 
+  /// The first commit is the turn of its caller, and no committer runs that could serve the callers behind it.
+  @Test func `a turn is followed by the next caller`() async throws {
+    let update: Call<Int> = { store in
+      try await store.update("a") { value in
+        let number = (value ?? 0) + 1
+        value = number
+        return number
+      }
+    }
+    #expect(try await duringACommit([update, update]).map { try $0.get() } == [1, 2])
+    let synchronize: Call<Void> = { try await $0.synchronize() }
+    for result in try await duringACommit([synchronize, synchronize]) { try result.get() }
+    #expect(picky.appliedSizes == [1, 1])
+  }
+
   @Test func `synchronizing and closing wait for earlier writes`() async throws {
     let picky = picky
     let calls: [Call<Int>] = [

@@ -61,6 +61,11 @@ import Testing
     #expect(result.tried.count <= 25)
   }
 
+  @Test func `parts are no longer split after three failures in a row`() async {
+    let result = await run(count: 6, bad: Set(0..<6), .full)
+    #expect(result.tried == [0..<6, 0..<3, 0..<1, 1..<3, 1..<2, 2..<3, 3..<6])
+  }
+
   @Test func `successful calls between failures separate them`() async {
     // Every call that succeeds shows that the disk is not full for all calls.
     let bad = Set((0..<64).filter { !$0.isMultiple(of: 3) })

@@ -42,6 +42,13 @@ import Testing
     }
   }
 
+  @Test func `the rest of a batch is as old as the batch`() {
+    var batch = SizedBatch([.set("a", 1), .remove("b")], bounds: BatchBounds<Int>())
+    batch.acceptedAt = .seconds(3)
+    let rest = batch.without(["a"], bounds: BatchBounds())
+    #expect(rest.batch == [.remove("b")] && rest.size.changes == 1 && rest.acceptedAt == .seconds(3))
+  }
+
   @Test func `empty batches take no room`() {
     var pending = PendingChanges<Int>()
     for _ in 0..<1000 { pending.add(SizedBatch([], bounds: BatchBounds())) }

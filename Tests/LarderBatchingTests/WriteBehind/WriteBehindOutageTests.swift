@@ -102,6 +102,8 @@ import Testing
     picky.refuse(nil)
     try await pass { store.statistics().waitingCallers == 0 }
     try await waiting.value
+    // One of the changes can still wait for its next attempt, if it was refused just before.
+    try await pass { store.isIdle }
     try await store.flush()
     #expect(try contents() == ["a": 1, "b": 1, "c": 1, "d": 1])
   }
@@ -236,6 +238,23 @@ import Testing
     await expectStoreError(.closed) { try await store.value(forKey: "a") }
     #expect(throws: StoreError.self) { try picky.value(forKey: "a") }
     try await store.close()
+  }
+
+  @Test func `a second close reports what it gives up`() async throws {
+    let store = store()
+    picky.refuse { _, _ in Self.outage() }
+    try await store.setValue(1, forKey: "a")
+    let patient = Task { try await store.close() }
+    await yieldUntil { store.isClosed && store.statistics().failedAttempts > 0 }
+    let hasEnded = Locked(false)
+    let hasty = Task {
+      defer { hasEnded.withLock { $0 = true } }
+      try await store.close(within: .seconds(5))
+    }
+    try await pass { hasEnded.withLock { $0 } }
+    await expectStoreError(.timedOut) { try await hasty.value }
+    _ = await patient.result
+    #expect(store.takeFailures().map(\.changes) == [[.set("a", 1)]])
   }
 
   @Test func `the time of the policy limits closing`() async throws {

@@ -1,4 +1,5 @@
 import Larder
+import LarderObservation
 import LarderTesting
 import TestSupport
 import Testing
@@ -171,6 +172,20 @@ import Testing
     try await store.flush()
     try memory.apply([.set("a", makeCaller())])
     await yieldUntil { calls.withLock { $0 } == 2 }
+  }
+
+  @Test func `an observer is called for accepted and for committed changes until it is cancelled`() async throws {
+    let store = MemoryStore<Int>().observable().writeBehind(maximumAge: .seconds(1), clock: clock)
+    let count = Locked(0)
+    let observation = store.observe(.all) { _ in count.withLock { $0 += 1 } }
+    try await store.setValue(1, forKey: "a")
+    #expect(count.withLock { $0 } == 1)
+    try await store.flush()
+    #expect(count.withLock { $0 } == 2)
+    observation.cancel()
+    try await store.setValue(2, forKey: "a")
+    try await store.flush()
+    #expect(count.withLock { $0 } == 2)
   }
 
   @Test func `capabilities of the base are reachable`() async throws {

@@ -11,7 +11,7 @@ import Testing
 /// The decision of an inspector, which must be that of the cache for the same request.
 @Suite struct DecisionTests {
   /// An origin with a response for each kind of decision.
-  private static let origin = Origin { request, _ in
+  private let origin = Origin { request, _ in
     let fields: HTTPFields =
       switch request.path {
       case "/fresh": [.cacheControl: "max-age=60"]
@@ -35,9 +35,9 @@ import Testing
 
   @Test func `the decision is that of the cache and nothing is asked or changed`() async throws {
     let test = try await CacheUnderTest(.shared)
-    for path in ["/fresh", "/stale", "/private"] { _ = try await test.get(path, from: Self.origin) }
+    for path in ["/fresh", "/stale", "/private"] { _ = try await test.get(path, from: origin) }
     for language in ["de", "en"] {
-      _ = try await test.get("/varies", [.acceptLanguage: language], from: Self.origin)
+      _ = try await test.get("/varies", [.acceptLanguage: language], from: origin)
     }
     let cacheInspector = try HTTPCacheInspector(test.store, configuration: test.cache.configuration)
     // A response is stored after its body was read.
@@ -60,7 +60,7 @@ import Testing
       Question(path: "/private", forward: .uriMiss, candidates: 0),
       Question(path: "/none", forward: .uriMiss, candidates: 0),
     ]
-    let count = Self.origin.count
+    let count = origin.count
     let before = try copy.entries(in: .all, limit: .max, order: .ascending)
     for question in questions {
       let decision = try await inspector.decision(on: request(question.path, question.fields), policy: question.policy)
@@ -72,11 +72,11 @@ import Testing
       let named = try await inspector.decision(onURL: "https://example.com\(question.path)", fields: question.fields)
       #expect(named.status.forward == question.forward, "\(question)")
     }
-    #expect(Self.origin.count == count)
+    #expect(origin.count == count)
     #expect(try copy.entries(in: .all, limit: .max, order: .ascending) == before)
     // The cache decides the same, and changes what is stored.
     for question in questions {
-      let status = try await test.get(question.path, question.fields, policy: question.policy, from: Self.origin).status
+      let status = try await test.get(question.path, question.fields, policy: question.policy, from: origin).status
       #expect(status.forward == question.forward, "\(question)")
       #expect(status.isHit == (question.forward == nil), "\(question)")
     }
@@ -88,7 +88,7 @@ import Testing
     var configuration = HTTPCacheConfiguration.private
     configuration.identity = { Array(($0.headerFields[.authorization] ?? "").utf8) }
     let test = try await CacheUnderTest(configuration)
-    _ = try await test.get("/fresh", [.authorization: "a"], from: Self.origin)
+    _ = try await test.get("/fresh", [.authorization: "a"], from: origin)
     let inspector = try HTTPCacheInspector(test.store, configuration: test.cache.configuration)
     try await waitUntil { try await inspector.responses(to: "https://example.com/fresh").count == 1 }
     let own = try await inspector.decision(on: request("/fresh", [.authorization: "a"]))
@@ -101,7 +101,7 @@ import Testing
     var configuration = HTTPCacheConfiguration.private
     configuration.identity = { Array(($0.headerFields[.authorization] ?? "").utf8) }
     let test = try await CacheUnderTest(configuration)
-    _ = try await test.get("/fresh", from: Self.origin)
+    _ = try await test.get("/fresh", from: origin)
     let inspector = try HTTPCacheInspector(test.store, configuration: test.cache.configuration)
     try await waitUntil { try await inspector.responses(to: "https://example.com/fresh").count == 1 }
     #expect(try await inspector.decision(on: request("/fresh")).status.isHit)

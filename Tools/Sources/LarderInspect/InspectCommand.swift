@@ -26,6 +26,7 @@ struct InspectCommand: AsyncParsableCommand {
         larder inspect lmdb:shop --queue jobs/ --write
         larder inspect lmdb:proxy --http-cache http/
         larder inspect queue:outbox --port 8061
+        larder inspect json:damaged.json --salvage-to json:rescued.json
 
       To inspect the stores of another machine, forward a port, as in \
       ssh -L 8061:127.0.0.1:8061 server larder inspect queue:outbox --port 8061. An address that other machines reach needs \
@@ -46,6 +47,11 @@ struct InspectCommand: AsyncParsableCommand {
   @Option(help: "The kind of the HTTP caches: shared, or private, which ignores s-maxage.") var httpMode =
     HTTPCacheMode.shared
   @Flag(help: "Allow the page to change the stores, each time after a confirmation.") var write = false
+  @Option(
+    help: ArgumentHelp(
+      "A new store to which a page can copy the readable entries of a damaged one, which stays as it is.",
+      valueName: "url"))
+  var salvageTo: String?
   @Option(help: "The port. By default, the system chooses a free one.") var port = 0
   @Option(
     help: ArgumentHelp(
@@ -66,6 +72,18 @@ struct InspectCommand: AsyncParsableCommand {
     guard (0...65535).contains(port) else { throw ValidationError("--port must be at most 65535, not \(port)") }
     try remote.check(isLoopback: ["127.0.0.1", "::1", "localhost"].contains(address), address)
     urls = try urls.map { try ConfiguredStacks.url($0) }
+    guard let salvageTo else { return }
+    guard urls.count == 1, queue.isEmpty, httpCache.isEmpty else {
+      throw ValidationError("--salvage-to needs exactly one store, without a queue or an HTTP cache in it")
+    }
+    guard !write else {
+      throw ValidationError("--salvage-to leaves the damaged store as it is, so it excludes --write")
+    }
+    let target = try ConfiguredStacks.url(salvageTo)
+    guard try StoreURL(urls[0]) != StoreURL(target) else {
+      throw ValidationError("a store cannot be salvaged into itself; give one that does not exist yet")
+    }
+    self.salvageTo = target
   }
 
   static func main() async {
@@ -101,15 +119,22 @@ struct InspectCommand: AsyncParsableCommand {
     var stores: [InspectedStore] = []
     var opened: [any DataStore] = []
     for url in urls {
+      var target = opening.target(url, codec: CodecChoice(codec: codec))
+      // So that damage in an LMDB environment can be met.
+      target.examinesPages = salvageTo != nil
+      let salvage = salvageTo.map {
+        opening.target($0, sharingKeysOf: target, codec: CodecChoice(codec: codec))
+      }
       let store = try await InspectedTarget(
-        opening.target(url, codec: CodecChoice(codec: codec)), queues: queue, httpCaches: httpCache, httpMode: httpMode,
-        isWritable: write)
+        target, queues: queue, httpCaches: httpCache, httpMode: httpMode, isWritable: write, salvage: salvage)
       stores += store.stores
       opened += store.opened
     }
     let router = Router()
     let session = try remote.session()
-    Inspector(stores, allowsChanges: write, hosts: remote.host).addRoutes(to: router, session: session)
+    // A store that is open for reading is not changed in any case.
+    Inspector(stores, allowsChanges: write || salvageTo != nil, hosts: remote.host).addRoutes(
+      to: router, session: session)
     var logger = Logger(label: "larder-inspect")
     logger.logLevel = .notice
     let host = remote.host.first ?? (address == "::1" ? "[::1]" : address)

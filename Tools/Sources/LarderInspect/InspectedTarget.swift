@@ -1,4 +1,5 @@
 import Larder
+import LarderExpiry
 import LarderHTTPCache
 import LarderInspector
 import LarderPostgres
@@ -18,9 +19,11 @@ struct InspectedTarget {
   ///   - httpCaches: The prefixes of HTTP caches in the store.
   ///   - httpMode: The kind of these caches, which decides on freshness.
   ///   - isWritable: A Boolean value that indicates whether the store is opened for writing.
+  ///   - salvage: The new store to which the pages can copy the readable entries, or `nil` for none.
   /// - Throws: ``CommandFailure``; the errors of opening the store.
   init(
-    _ target: StoreTarget, queues: [String], httpCaches: [String], httpMode: HTTPCacheMode, isWritable: Bool
+    _ target: StoreTarget, queues: [String], httpCaches: [String], httpMode: HTTPCacheMode, isWritable: Bool,
+    salvage: StoreTarget?
   ) async throws {
     let options = try ConfiguredStacks.options(
       of: target.url, createsIfMissing: false, access: isWritable ? .readWrite : .readOnly)
@@ -44,11 +47,31 @@ struct InspectedTarget {
     }
     guard queues.isEmpty, httpCaches.isEmpty else { return }
     if [Stores.queueProvider.scheme, Stores.postgresQueueProvider.scheme].contains(try StoreURL(target.url).scheme) {
+      guard salvage == nil else {
+        throw CommandFailure(
+          .usage, "\(target.url) is a queue, whose items are not salvaged", advice: "Omit --salvage-to.")
+      }
       let queue = try await OpenedQueue(QueueTarget(store: target, prefix: nil, itemCodec: nil), options: options)
       add(target.url, queue.queue, codecName: queue.codec.name)
     } else {
       let store = try await OpenedStore(FoundStore(target, options: options))
+      if salvage != nil { try store.checkNotLocked() }
       add(target.url, store.present, codecName: store.codecName)
+      if let salvage { try await add(salvage, for: store) }
+    }
+  }
+
+  /// Creates the store to which the entries of the only store can be copied.
+  private mutating func add(_ target: StoreTarget, for damaged: OpenedStore) async throws {
+    let options = try ConfiguredStacks.options(of: target.url, createsIfMissing: true, access: .readWrite)
+    let new = try await OpenedStore(
+      FoundStore(target, options: options, expires: damaged.expiry != nil, codecName: damaged.codecName))
+    opened.append(new.present)
+    guard try await new.storedCount(in: .all) == 0 else { throw CommandFailure.hasEntries(target.url) }
+    let newExpiry = try damaged.expiry.map { _ in try new.expiring() }
+    stores = try stores.map { store in
+      if let expiry = damaged.expiry, let newExpiry { return try store.salvaging(expiry.base, into: newExpiry.base) }
+      return try store.salvaging(damaged.present, into: new.present)
     }
   }
 

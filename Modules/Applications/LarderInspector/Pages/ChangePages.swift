@@ -19,6 +19,8 @@ enum InspectorChange: Sendable, Hashable {
   /// Removes the waiting items of a queue.
   case drain
   case removeResponses(RemovedResponses)
+  /// Copies the readable entries to another store.
+  case salvage
 
   /// Reads a change from the fields of a form.
   ///
@@ -65,6 +67,7 @@ enum InspectorChange: Sendable, Hashable {
       guard let url = fields["url"], !url.isEmpty else { throw PageFailure(.badRequest, "the form has no URL") }
       self = .removeResponses(fields["action"] == "removeURL" ? .url(url) : .prefix(url))
     case "removeResponses": self = .removeResponses(.all)
+    case "salvage": self = .salvage
     default: throw PageFailure(.badRequest, "the form names no change")
     }
   }
@@ -89,6 +92,7 @@ enum InspectorChange: Sendable, Hashable {
     case .resume: "Resume the queue."
     case .drain: "Permanently remove all items that are waiting."
     case .removeResponses(let responses): "Remove \(responses.text) from the HTTP cache, in all programs that use it."
+    case .salvage: "Copy the entries that can be read."
     }
   }
 
@@ -108,6 +112,7 @@ enum InspectorChange: Sendable, Hashable {
     case .resume: "resume"
     case .drain: "drain"
     case .removeResponses: "removeResponses"
+    case .salvage: "salvage"
     }
   }
 }
@@ -124,7 +129,7 @@ extension InspectorPages {
   /// The page that names a change and asks for its confirmation.
   func confirmation(of change: InspectorChange, _ fields: FormFields) async throws -> Page {
     let (number, store) = try store(fields)
-    try checkAllowsChanges(of: store)
+    try check(change, isAllowedFor: store)
     switch change {
     case .add(let key, let bytes), .set(let key, _, let bytes), .requeueEdited(let key, let bytes):
       try store.contents.information.check(key, for: .update)
@@ -137,6 +142,7 @@ extension InspectorPages {
       case .requeueAll, .purgeAll: DeadLetterFilter.rule
       case .drain: Self.drainRule
       case .removeResponses(let responses): try await countOfRemoved(responses, fields)
+      case .salvage: salvageRule(of: store)
       default: nil
       }
     let names = [
@@ -157,10 +163,33 @@ extension InspectorPages {
         """)
   }
 
+  /// A salvage writes to another store, and reads this one.
+  private func check(_ change: InspectorChange, isAllowedFor store: InspectedStore) throws {
+    guard change == .salvage, allowsChanges else { return try checkAllowsChanges(of: store) }
+  }
+
+  /// The page between two steps of a change, which continues by itself if there is a script.
+  ///
+  /// - Parameters:
+  ///   - text: The progress.
+  ///   - crumbs: The pages above it.
+  ///   - address: The page that follows if the change is stopped.
+  ///   - passed: The fields of the next step.
+  func progress(_ text: String, crumbs: [Page.Crumb], address: String, _ passed: [(String, String)]) -> Page {
+    Page(
+      title: "In progress", crumbs: crumbs,
+      content: """
+        <h1>In progress</h1>
+        <p role="status">\(text)</p>
+        <form action="change" method="post" data-continue>\(hidden(passed))
+        <div class="actions"><button class="primary">Continue</button><a class="button" href="\(address)" data-stop>Stop</a></div></form>
+        """)
+  }
+
   /// Applies a confirmed change.
   func make(_ change: InspectorChange, _ fields: FormFields) async throws -> ChangeResult {
     let (number, store) = try store(fields)
-    try checkAllowsChanges(of: store)
+    try check(change, isAllowedFor: store)
     func entryAddress(_ key: StoreKey) -> String {
       Page.address("entry", ["store": "\(number)", "key": key.hexadecimal])
     }
@@ -194,6 +223,7 @@ extension InspectorPages {
     case .pause: try await queue().setPaused(true)
     case .resume: try await queue().setPaused(false)
     case .drain: return try await drainStep(number, queue(), fields)
+    case .salvage: return try await salvageStep(number, store, fields)
     case .removeResponses(let responses):
       try await httpCache(fields).2.remove(responses)
       return .done(address: Page.address("http", ["store": "\(number)"]))

@@ -125,6 +125,10 @@ extension InspectorPages {
         }
       } else {
         report = try await store.contents.verify()
+        if store.salvage != nil {
+          advice =
+            "<a href=\"\(Page.address("salvage", ["store": "\(number)"]))\">Salvage</a> copies the entries that can be read."
+        }
       }
       let rows = report.findings.prefix(limit).map { finding -> HTML in
         let key: HTML? = finding.key.map {

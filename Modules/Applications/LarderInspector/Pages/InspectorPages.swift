@@ -24,6 +24,9 @@ struct InspectorPages: Sendable {
     allowsChanges && store.contents.information.access == .readWrite
   }
 
+  /// A Boolean value that indicates whether no store can be changed.
+  var isReadOnly: Bool { !stores.contains(where: allowsChanges) }
+
   func overview() -> Page {
     let rows = stores.enumerated().map { number, store -> HTML in
       let information = store.contents.information
@@ -162,6 +165,9 @@ struct InspectorPages: Sendable {
     var links: [HTML] = []
     if store.httpCache != nil {
       links.append(" <a class=\"button\" href=\"\(Page.address("http", ["store": "\(number)"]))\">HTTP cache</a>")
+    }
+    if store.salvage != nil {
+      links.append(" <a class=\"button\" href=\"\(Page.address("salvage", ["store": "\(number)"]))\">Salvage</a>")
     }
     if store.measurements != nil {
       links.append(

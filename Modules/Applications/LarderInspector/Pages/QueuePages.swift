@@ -225,8 +225,8 @@ extension InspectorPages {
       ] + filter.fields
     return .partly(
       progress(
-        number, "\(Readable.count(total)) dead letters \(isRequeue ? "requeued" : "removed") so far.", address: address,
-        passed))
+        "\(Readable.count(total)) dead letters \(isRequeue ? "requeued" : "removed") so far.",
+        crumbs: queueCrumbs(number, stores[number]), address: address, passed))
   }
 
   /// The rule for what changes while a queue is drained.
@@ -254,20 +254,8 @@ extension InspectorPages {
     let total = (fields["done"].flatMap { Int($0) } ?? 0) + removed
     return .partly(
       progress(
-        number, "\(Readable.count(total)) items removed so far.", address: address,
+        "\(Readable.count(total)) items removed so far.", crumbs: queueCrumbs(number, stores[number]), address: address,
         [("store", "\(number)"), ("action", "drain"), ("confirmed", "yes"), ("done", "\(total)")]))
-  }
-
-  /// The page between two steps of a change, which continues by itself if there is a script.
-  private func progress(_ number: Int, _ text: String, address: String, _ passed: [(String, String)]) -> Page {
-    Page(
-      title: "In progress", crumbs: queueCrumbs(number, stores[number]),
-      content: """
-        <h1>In progress</h1>
-        <p role="status">\(text)</p>
-        <form action="change" method="post" data-continue>\(hidden(passed))
-        <div class="actions"><button class="primary">Continue</button><a class="button" href="\(address)" data-stop>Stop</a></div></form>
-        """)
   }
 
   func queue(_ fields: FormFields) throws -> (Int, InspectedStore, any InspectedQueue) {

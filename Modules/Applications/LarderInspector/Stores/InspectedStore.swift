@@ -21,6 +21,8 @@ public struct InspectedStore: Sendable {
   var httpCache: InspectedHTTPCache?
   /// The sources of the page of measurements, or `nil` if there is no such page.
   var measurements: Measurements?
+  /// The copy of the readable entries to another store, or `nil` if there is no such store.
+  var salvage: InspectedSalvage?
 
   /// Creates an inspected store of typed values.
   ///

@@ -16,7 +16,7 @@ enum JSONToCBOR {
 
   /// Returns whether a name, with any number of `$` in front, would be read as the name of a tagged object.
   static func isMark(_ name: String) -> Bool {
-    name.hasPrefix("$") && marks.contains("$" + name.drop { $0 == "$" })
+    name.utf8.first == UInt8(ascii: "$") && marks.contains("$" + name.drop { $0 == "$" })
   }
 
   /// Appends a value as CBOR.
@@ -58,7 +58,7 @@ enum JSONToCBOR {
 
   private static func appendMap(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws {
     // Compared by bytes, because strings that Swift considers equal may be different names.
-    var names: Set<[UInt8]> = []
+    var names = Set<[UInt8]>(minimumCapacity: members.count)
     appendHead(0xA0, UInt64(members.count), to: &bytes)
     for member in members {
       let isEscaped = isMark(member.name) && member.name.hasPrefix("$$")
@@ -75,8 +75,10 @@ enum JSONToCBOR {
   ///
   /// - Returns: A Boolean value that indicates whether the object is a tagged object. If not, nothing is appended.
   private static func appendTagged(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws -> Bool {
-    let value = members.first?.value
-    switch (members.map(\.name), try value?.string(), value?.description ?? "") {
+    // Most objects are none, and the comparisons below cost more than the rest of the conversion.
+    guard let first = members.first, first.name.utf8.first == UInt8(ascii: "$") else { return false }
+    let value = first.value
+    switch (members.map(\.name), try value.string(), value.description) {
     case (["$base64"], let text?, _):
       guard let content = Data(base64Encoded: text) else { return false }
       try CBORCodec<Data>().encode(content, into: &bytes)
@@ -94,7 +96,7 @@ enum JSONToCBOR {
       guard let content = try members[1].value.string().flatMap({ Data(base64Encoded: $0) }) else { return false }
       try append(item: Array(content), shownAs: text, to: &bytes)
     case (["$map"], _, _):
-      let pairs = try value?.elements()?.map { try $0.elements() } ?? [nil]
+      let pairs = try value.elements()?.map { try $0.elements() } ?? [nil]
       guard pairs.allSatisfy({ $0?.count == 2 }) else { return false }
       appendHead(0xA0, UInt64(pairs.count), to: &bytes)
       for item in pairs.compactMap(\.self).joined() { try append(item, to: &bytes) }

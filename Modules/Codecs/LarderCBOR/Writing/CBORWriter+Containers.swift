@@ -7,11 +7,6 @@ extension CBORWriter {
     let outerCount: Int
     /// The key bits of the enclosing map.
     let outerKeyBits: UInt64
-    init(offset: Int, outerCount: Int, outerKeyBits: UInt64) {
-      self.offset = offset
-      self.outerCount = outerCount
-      self.outerKeyBits = outerKeyBits
-    }
   }
 
   /// Throws if `count` more levels would nest too deep.

@@ -51,7 +51,7 @@ enum DictionaryFile {
       }
       guard members.map(\.name) == [versionMember, "dictionaries"], let elements = try members[1].value.elements()
       else {
-        throw CompressedFormatError("the only members must be \(versionMember) and an array, dictionaries")
+        throw ValueFormatError("the only members must be \(versionMember) and an array, dictionaries")
       }
       return try CompressionDictionaries(try elements.map(dictionary))
     } catch let error as StoreError where error.code == .versionMismatch {
@@ -66,10 +66,10 @@ enum DictionaryFile {
     func text(_ name: String) throws -> String? { try members.first { $0.name == name }?.value.string() }
     guard members.count == 2, let checksum = try text("crc32"), let base64 = try text("base64"),
       let bytes = Data(base64Encoded: base64)
-    else { throw CompressedFormatError("a dictionary must have the members crc32 and base64, and no others") }
+    else { throw ValueFormatError("a dictionary must have the members crc32 and base64, and no others") }
     let dictionary = try CompressionDictionary(Array(bytes))
     guard Hexadecimal.text(of: dictionary.checksum) == checksum else {
-      throw CompressedFormatError("the checksum does not match the dictionary")
+      throw ValueFormatError("the checksum does not match the dictionary")
     }
     return dictionary
   }

@@ -72,10 +72,8 @@ public final class KeyRing: Sendable {
   public static func open(
     in source: some KeySource, createsIfMissing: Bool = false, now: @escaping @Sendable () -> Date = { Date.now }
   ) async throws -> KeyRing {
-    for _ in 0..<maximumAttempts {
-      if let content = try await source.load() {
-        return KeyRing(try RingDocument(content), source: source, now: now)
-      }
+    let document = try await saving(in: source) { previous in
+      if let previous { return (try RingDocument(previous), false) }
       guard createsIfMissing else {
         throw KeyRingError(
           .notFound,
@@ -84,16 +82,9 @@ public final class KeyRing: Sendable {
             + "first start pass createsIfMissing: true")
       }
       let key = newKey(at: now())
-      let document = RingDocument([key], primary: key.id, generation: 1)
-      do {
-        try await source.save(document.bytes(), replacing: nil)
-        return KeyRing(document, source: source, now: now)
-      } catch KeyRingError.Code.changed {
-        // Another process has created the ring.
-        continue
-      }
+      return (RingDocument([key], primary: key.id, generation: 1), true)
     }
-    throw KeyRing.changedTooOften()
+    return KeyRing(document, source: source, now: now)
   }
 
   /// The keys, oldest first.
@@ -247,7 +238,7 @@ public final class KeyRing: Sendable {
   ///   any more; `corrupted`; the errors of the source. Then the ring keeps the keys that it has.
   public func refresh() async throws {
     try await inSequence { ring in
-      let document = try await RingDocument(ring.load())
+      let document = try await KeyRing.document(ring.source.load())
       try ring.snapshot.checkReplacement(document)
       ring.use(document)
     }
@@ -285,8 +276,7 @@ public final class KeyRing: Sendable {
 
   /// Saves keys in a source, and returns the ring that the source then has.
   private func save(to source: any KeySource, of snapshot: RingSnapshot) async throws -> RingDocument {
-    for _ in 0..<KeyRing.maximumAttempts {
-      let previous = try await source.load()
+    try await KeyRing.saving(in: source) { previous in
       var document: RingDocument
       if let previous {
         document = try RingDocument(previous)
@@ -301,14 +291,8 @@ public final class KeyRing: Sendable {
         document = RingDocument(snapshot.keys, primary: snapshot.primary.id, generation: snapshot.generation)
       }
       document.countGeneration()
-      do {
-        try await source.save(document.bytes(), replacing: previous)
-        return document
-      } catch KeyRingError.Code.changed {
-        continue
-      }
+      return (document, true)
     }
-    throw KeyRing.changedTooOften()
   }
 
   private static func check(_ document: RingDocument, has id: KeyID) throws(KeyRingError) {
@@ -322,38 +306,53 @@ public final class KeyRing: Sendable {
     return RingKey(SymmetricKey(size: .bits256), created: Int64(exactly: seconds) ?? 0)
   }
 
-  private static func changedTooOften() -> KeyRingError {
-    KeyRingError(
+  /// Saves a document that is made of the ring at rest, again if another process has changed the ring in the meantime.
+  ///
+  /// - Parameters:
+  ///   - source: The place of the keys.
+  ///   - makeDocument: A closure that receives the ring at rest, and returns the document and whether it must be saved.
+  /// - Returns: The document that the source then has.
+  private static func saving(
+    in source: any KeySource, _ makeDocument: (_ previous: [UInt8]?) throws -> (document: RingDocument, mustSave: Bool)
+  ) async throws -> RingDocument {
+    for _ in 0..<maximumAttempts {
+      let previous = try await source.load()
+      let (document, mustSave) = try makeDocument(previous)
+      do {
+        if mustSave { try await source.save(document.bytes(), replacing: previous) }
+        return document
+      } catch KeyRingError.Code.changed {
+        continue
+      }
+    }
+    throw KeyRingError(
       .changed, message: "the key ring was changed \(maximumAttempts) times by something else; try again later")
   }
 
   /// Changes the ring at rest, and uses the result.
   private func change(_ body: @escaping @Sendable (inout RingDocument) throws -> Void) async throws {
     try await inSequence { ring in
-      for _ in 0..<KeyRing.maximumAttempts {
-        let previous = try await ring.load()
-        var document = try RingDocument(previous)
-        try ring.snapshot.checkReplacement(document)
-        try body(&document)
-        document.countGeneration()
-        do {
-          try await ring.source.save(document.bytes(), replacing: previous)
-          return ring.use(document)
-        } catch KeyRingError.Code.changed {
-          continue
-        }
-      }
-      throw KeyRing.changedTooOften()
+      ring.use(
+        try await KeyRing.saving(in: ring.source) { previous in
+          var document = try KeyRing.document(previous)
+          try ring.snapshot.checkReplacement(document)
+          try body(&document)
+          document.countGeneration()
+          return (document, true)
+        })
     }
   }
 
-  private func load() async throws -> [UInt8] {
-    guard let content = try await source.load() else {
+  /// Returns the document of the ring at rest.
+  ///
+  /// - Throws: ``KeyRingError``: `notFound` if there isn't one; `corrupted`.
+  private static func document(_ content: [UInt8]?) throws -> RingDocument {
+    guard let content else {
       throw KeyRingError(
         .notFound,
         message: "the key source does not have the key ring any more; call save() or save(to:) to save the keys")
     }
-    return content
+    return try RingDocument(content)
   }
 
   /// Runs a closure after all previous changes, so an older state never replaces a newer one.

@@ -33,7 +33,9 @@ public struct EncryptedLayerProvider: LayerProvider {
   /// The settings `ring` (required) and `purpose`.
   public var settings: [LayerSetting] {
     [
-      LayerSetting("ring", .choice(rings.keys.sorted()), "the name of the key ring; required"),
+      LayerSetting(
+        "ring", .choice(rings.keys.sorted()), "the name of the key ring",
+        required: "set the name of a key ring, one of: \(rings.keys.sorted().joined(separator: ", "))"),
       LayerSetting("purpose", .text, "the purpose that values are bound to; by default, the name of the stack"),
     ]
   }
@@ -55,11 +57,9 @@ public struct EncryptedLayerProvider: LayerProvider {
   }
 
   private func ring(_ settings: LayerSettings) throws -> KeyRing {
-    guard let name = settings.text("ring") else {
-      throw settings.error(
-        "ring", "is required; set the name of a key ring, one of: \(rings.keys.sorted().joined(separator: ", "))")
+    guard let ring = settings.text("ring").flatMap({ rings[$0] }) else {
+      throw settings.error("ring", "must be the name of a key ring that the program has opened")
     }
-    guard let ring = rings[name] else { throw settings.error("ring", "is \(name), which the program has not opened") }
     return ring
   }
 }

@@ -137,11 +137,7 @@ extension WriteBehindStore {
   ///
   /// - Returns: A Boolean value that indicates whether it did, rather than being cancelled before.
   private func abandon(after limit: Duration) async -> Bool {
-    do {
-      try await clock.sleep(for: limit)
-    } catch {
-      return false
-    }
+    guard await clock.hasSlept(for: limit) else { return false }
     change { ((), $0.abandon(at: $1)) }
     flusher.withLock { $0 }?.cancel()
     return true

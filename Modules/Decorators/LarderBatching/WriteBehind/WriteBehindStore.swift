@@ -304,11 +304,6 @@ extension DataStore {
   }
 }
 
-extension WriteBehindStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "WriteBehindStore[\(base)]" }
-}
-
 extension WriteBehindStore: FlushableStore {
   /// Waits until all accepted changes have been written to the base; see `FlushableStore`.
   ///

@@ -22,25 +22,19 @@ public struct CachedLayerProvider: LayerProvider {
   /// The settings `entries` (required), `ttl`, `refresh` and `missing`.
   public var settings: [LayerSetting] {
     [
-      LayerSetting("entries", .count(1...Int.max), "the most entries in memory; required"),
+      LayerSetting(
+        "entries", .count(1...Int.max), "the most entries in memory",
+        required: "set the most entries, such as 10000, or the cache could use all memory"),
       LayerSetting("ttl", .duration, "the time after which a value is loaded again"),
       LayerSetting("refresh", .duration, "the age from which a value is loaded again while it is still served"),
       LayerSetting("missing", .duration, "the time for which it is remembered that a key has no value"),
     ]
   }
 
-  /// Checks that the cache has a limit.
+  /// Checks that values are refreshed before they must be loaded again.
   ///
   /// - Throws: `StoreError` with `invalidArgument`.
-  public func check(_ settings: LayerSettings) throws {
-    guard settings.count("entries") != nil else {
-      throw settings.error(
-        "entries", "is required, or the cache could use all memory; set the most entries, such as 10000")
-    }
-    if let refresh = settings.duration("refresh"), let timeToLive = settings.duration("ttl"), refresh >= timeToLive {
-      throw settings.error("refresh", "must be less than \(settings.key("ttl")), or no value is ever refreshed")
-    }
-  }
+  public func check(_ settings: LayerSettings) throws { try settings.checkRefresh() }
 
   /// Opens a store with a cache in front of it.
   ///
@@ -65,6 +59,15 @@ public struct CachedLayerProvider: LayerProvider {
             + "commits of others; set \(settings.key("ttl"))")
       }
       return layer(over: store.base)
+    }
+  }
+}
+
+extension LayerSettings {
+  /// Checks that `refresh` is less than `ttl`.
+  func checkRefresh() throws {
+    if let refresh = duration("refresh"), let timeToLive = duration("ttl"), refresh >= timeToLive {
+      throw error("refresh", "must be less than \(key("ttl")), or no value is ever refreshed")
     }
   }
 }

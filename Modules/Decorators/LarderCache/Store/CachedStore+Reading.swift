@@ -166,15 +166,21 @@ extension CachedStore {
   private func start(
     _ load: SharedLoad, of keys: [StoreKey], _ fills: [EntryCache.Keys.Fill?], isReload: Bool
   ) {
-    let work: @Sendable () async -> Void = { [self] in
-      await run(load, of: keys, fills, isReload: isReload)
-      operations.end()
-    }
     if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-      load.begin(in: Task.immediate { await work() })
+      load.begin(in: Task.immediate { [self] in await runCounted(load, of: keys, fills, isReload: isReload) })
     } else {
-      load.begin(in: Task { await work() })
+      load.begin(in: Task { [self] in await runCounted(load, of: keys, fills, isReload: isReload) })
     }
+  }
+
+  /// Performs a load, and then ends the operation counted in ``operations``.
+  ///
+  /// It is a method, because a closure that both tasks call would be an allocation more.
+  private func runCounted(
+    _ load: SharedLoad, of keys: [StoreKey], _ fills: [EntryCache.Keys.Fill?], isReload: Bool
+  ) async {
+    await run(load, of: keys, fills, isReload: isReload)
+    operations.end()
   }
 
   /// Reloads cached entries in the background, except for those that are gone, being loaded, or being written.

@@ -157,11 +157,6 @@ public final class CachedStore<Base: DataStore>: DataStore {
   }
 }
 
-extension CachedStore: CustomStringConvertible {
-  /// The description of the base, in brackets.
-  public var description: String { "CachedStore[\(base)]" }
-}
-
 extension DataStore {
   /// Returns a decorator that keeps the most valuable entries of this store in memory; see ``CachedStore``.
   ///

@@ -46,27 +46,20 @@ struct CachedCopyCodec<Base: Codec>: Codec {
   }
 
   func decode(_ bytes: RawSpan, context: ValueContext) throws -> CachedCopy<Base.Value> {
-    guard bytes.byteCount >= headerSize else { throw CachedCopyError(message: "the copy is truncated") }
+    guard bytes.byteCount >= headerSize else { throw ValueFormatError("the copy is truncated") }
     let (kind, time, hasMark) = bytes.withUnsafeBytes {
       (
         $0[0], Int64(bigEndian: $0.loadUnaligned(fromByteOffset: 1, as: Int64.self)),
         $0[(1 + Self.timeSize)...].starts(with: mark)
       )
     }
-    guard hasMark else { throw CachedCopyError(message: "another codec wrote the copy") }
+    guard hasMark else { throw ValueFormatError("another codec wrote the copy") }
     switch kind {
     case 0 where bytes.byteCount == headerSize: return CachedCopy(value: nil, time: time)
     case 1:
       let value = try base.decode(bytes.extracting(droppingFirst: headerSize), context: context)
       return CachedCopy(value: value, time: time)
-    default: throw CachedCopyError(message: "the value is not a copy of an entry of another store")
+    default: throw ValueFormatError("the value is not a copy of an entry of another store")
     }
   }
-}
-
-/// An error that is thrown if a cache holds something other than a copy.
-struct CachedCopyError: RedactedError, CustomStringConvertible {
-  let message: String
-
-  var description: String { message }
 }

@@ -35,7 +35,9 @@ public struct TieredLayerProvider: LayerProvider {
   /// The settings `cache` (required), `ttl`, `refresh`, `missing` and `plain`.
   public var settings: [LayerSetting] {
     [
-      LayerSetting("cache", .stack, "the name of the stack that has the copies; required"),
+      LayerSetting(
+        "cache", .stack, "the name of the stack that has the copies",
+        required: "set the name of another stack, which keeps the copies"),
       LayerSetting("ttl", .duration, "the time after which a value is loaded again"),
       LayerSetting("refresh", .duration, "the age from which a value is loaded again while it is still served"),
       LayerSetting("missing", .duration, "the time for which it is remembered that a key has no value"),
@@ -44,15 +46,10 @@ public struct TieredLayerProvider: LayerProvider {
     ]
   }
 
-  /// Checks that there is a stack for the copies.
+  /// Checks that copies are refreshed before they must be loaded again.
   ///
   /// - Throws: `StoreError` with `invalidArgument`.
-  public func check(_ settings: LayerSettings) throws {
-    _ = try cacheName(settings)
-    if let refresh = settings.duration("refresh"), let timeToLive = settings.duration("ttl"), refresh >= timeToLive {
-      throw settings.error("refresh", "must be less than \(settings.key("ttl")), or no value is ever refreshed")
-    }
-  }
+  public func check(_ settings: LayerSettings) throws { try settings.checkRefresh() }
 
   /// Opens a store with copies in another stack.
   ///
@@ -77,9 +74,7 @@ public struct TieredLayerProvider: LayerProvider {
         throw settings.misfit(error)
       }
     }
-    guard let other = settings.store("cache") else {
-      throw settings.error("cache", "is \(try cacheName(settings)), which is not among the stacks")
-    }
+    let other = try settings.store("cache")
     return try await base.open(codec: codec) { [configuration] store in
       let isCertain = store.information.sharing == .exclusive && store.information.durability == .synced
       guard isCertain || settings.duration("ttl") != nil else {
@@ -90,12 +85,5 @@ public struct TieredLayerProvider: LayerProvider {
       }
       return try await other.open(codec: .raw) { try layer(over: store.base, in: $0.base, configuration) }
     }
-  }
-
-  private func cacheName(_ settings: LayerSettings) throws -> String {
-    guard let name = settings.text("cache") else {
-      throw settings.error("cache", "is required; set the name of another stack, which keeps the copies")
-    }
-    return name
   }
 }

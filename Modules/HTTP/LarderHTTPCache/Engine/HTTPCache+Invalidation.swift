@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// The invalidations that the store has not carried out yet, because it failed.
 ///
@@ -168,12 +168,7 @@ extension HTTPCache {
   /// tidying.cancel()
   /// ```
   public func run() async {
-    while true {
-      do {
-        try await configuration.clock.sleep(for: configuration.sweepInterval)
-      } catch {
-        return
-      }
+    while await configuration.clock.hasSlept(for: configuration.sweepInterval) {
       repeatInvalidations()
       do {
         try await calls.withoutLimit { [storage] in try await storage.sweep() }

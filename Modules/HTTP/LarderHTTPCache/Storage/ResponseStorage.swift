@@ -1,7 +1,7 @@
 #if HTTPCache
-internal import Foundation
-internal import HTTPCachingRules
-internal import Larder
+import Foundation
+import HTTPCachingRules
+import Larder
 
 /// The settings of a ``ResponseStorage``.
 struct StorageOptions: Sendable {
@@ -249,7 +249,8 @@ final class ResponseStorage<Base: DataStore>: Sendable where Base.Value == [UInt
         entries.append(StoreEntry(key: key, value: try await readableValue(forKey: key, unreadable: []) ?? []))
       }
     }
-    return (entries, entries.count < limit ? nil : entries.last.map { range.after($0.key) })
+    let last = entries.count < limit ? nil : entries.last
+    return (entries, try last.map { try range.rest(behind: $0.key, of: base.information.name, during: .entries) })
   }
 
   /// Returns the responses with some keys, or `nil` for those that are gone or damaged.

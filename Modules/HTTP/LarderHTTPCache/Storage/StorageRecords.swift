@@ -1,6 +1,6 @@
 #if HTTPCache
-internal import HTTPCachingRules
-internal import Larder
+import HTTPCachingRules
+import Larder
 
 /// The record of a cache's totals.
 struct StorageTotals: Sendable, Equatable {
@@ -132,13 +132,9 @@ struct UseRecord: Sendable, Equatable {
 
   /// The bodies of the response.
   var bodies: [StoredBody]
+}
 
-  init(responseKey: StoreKey, recordLength: Int, bodies: [StoredBody]) {
-    self.responseKey = responseKey
-    self.recordLength = recordLength
-    self.bodies = bodies
-  }
-
+extension UseRecord {
   /// Reads an entry, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8], layout: StorageLayout) {
     var reader = ByteReader(bytes)

@@ -28,21 +28,12 @@ enum StoreLine {
   ///   - format: The format of the codec. Values of a binary codec are stored as base64.
   static func bytes(of change: BatchChange<ArraySlice<UInt8>>, format: CodecFormat) -> [UInt8] {
     var line: [UInt8] = []
-    switch change {
-    case .set(let key, let value):
-      line.reserveCapacity(value.count + key.count + 32)
-      line.append(contentsOf: "{\"set\":".utf8)
-      JSONKey.append(key, to: &line)
+    if case .set(let key, let value) = change { line.reserveCapacity(value.count + key.count + 32) }
+    JSONKey.append(change, to: &line) { value, line in
       line.append(contentsOf: (format == .json ? ",\"value\":" : ",\"base64\":").utf8)
       line.append(contentsOf: value)
-    case .remove(let key):
-      line.append(contentsOf: "{\"remove\":".utf8)
-      JSONKey.append(key, to: &line)
-    case .removeAll(let range):
-      line.append(contentsOf: "{\"removeAll\":".utf8)
-      JSONKey.append(range, to: &line)
     }
-    line.append(contentsOf: "}\n".utf8)
+    line.append(UInt8(ascii: "\n"))
     return line
   }
 

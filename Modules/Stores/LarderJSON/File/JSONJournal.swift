@@ -140,30 +140,16 @@ enum JSONJournalLine {
       rest.append(contentsOf: "\"durable\":\(durable),\"changes\":[".utf8)
       for (index, change) in changes.enumerated() {
         if index > 0 { rest.append(UInt8(ascii: ",")) }
-        append(change, to: &rest)
+        JSONKey.append(change, to: &rest) { value, rest in
+          rest.append(contentsOf: ",\"value\":".utf8)
+          // A value written by hand may span several lines, which must be joined into one.
+          JSONText.append(compacted: value, to: &rest)
+        }
       }
       rest.append(UInt8(ascii: "]"))
     }
     rest.append(UInt8(ascii: "}"))
     return prefix + digits(of: rest) + "\",".utf8 + rest + [UInt8(ascii: "\n")]
-  }
-
-  private static func append(_ change: BatchChange<ArraySlice<UInt8>>, to bytes: inout [UInt8]) {
-    switch change {
-    case .set(let key, let value):
-      bytes.append(contentsOf: "{\"set\":".utf8)
-      JSONKey.append(key, to: &bytes)
-      bytes.append(contentsOf: ",\"value\":".utf8)
-      // A value written by hand may span several lines, which must be joined into one.
-      JSONText.append(compacted: value, to: &bytes)
-    case .remove(let key):
-      bytes.append(contentsOf: "{\"remove\":".utf8)
-      JSONKey.append(key, to: &bytes)
-    case .removeAll(let range):
-      bytes.append(contentsOf: "{\"removeAll\":".utf8)
-      JSONKey.append(range, to: &bytes)
-    }
-    bytes.append(UInt8(ascii: "}"))
   }
 
   private static func digits(of rest: some Sequence<UInt8>) -> [UInt8] {

@@ -33,8 +33,11 @@ extension EnvironmentHandle {
     let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o600)
     guard descriptor >= 0 else { throw LMDBError(code: errno) }
     defer { closeDescriptor(descriptor) }
-    try LMDBError.check(
-      mdb_env_copyfd2(environment.pointer, descriptor, compacting ? UInt32(MDB_CP_COMPACT) : 0))
+    // The copy is a read of LMDB's own, which writes nothing without a slot.
+    let code = try environment.readers.freeingSlots {
+      mdb_env_copyfd2(environment.pointer, descriptor, compacting ? UInt32(MDB_CP_COMPACT) : 0)
+    }
+    try LMDBError.check(code)
     guard fsync(descriptor) == 0 else { throw LMDBError(code: errno) }
   }
 }

@@ -112,12 +112,7 @@ final class EnvironmentObservers: Sendable {
   static func poll(_ environment: SharedEnvironment) {
     let queue = DispatchQueueExecutor(label: "Larder.LMDBEnvironment.poll")
     Task.detached { [weak environment] in
-      while true {
-        do {
-          try await Task.sleep(for: pollInterval)
-        } catch {
-          return
-        }
+      while await ContinuousClock().hasSlept(for: pollInterval) {
         guard let environment, await queue.run({ environment.reportOtherCommits() }) else { return }
       }
     }

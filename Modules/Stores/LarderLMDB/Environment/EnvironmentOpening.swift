@@ -37,6 +37,30 @@ struct OpenedEnvironment {
   let identity: FileAttributes.Identity
   /// The identity of the lock file, or `nil` if LMDB uses none.
   let lockIdentity: FileAttributes.Identity?
+
+  /// Returns a more precise error of a write.
+  ///
+  /// LMDB reports one code for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
+  func named(_ error: LMDBError) -> LMDBError {
+    guard error.code == EIO || error.code == LMDBError.shortWrite else { return error }
+    var descriptor: Int32 = -1
+    var space = statvfs()
+    guard mdb_env_get_fd(pointer.pointer, &descriptor) == MDB_SUCCESS, fstatvfs(descriptor, &space) == 0,
+      // The error is already known, so a second one only makes it less precise.
+      let size = try? POSIXFileSystem().attributes(at: files.dataFile)?.size
+    else { return error }
+    // A write is cut off at the limit, which leaves the file at that size.
+    if let limit = MapSize.fileSizeLimit, Int(size) + Int(space.f_bsize) > limit { return LMDBError(code: EFBIG) }
+    #if os(Linux)
+    // Reserving space beyond the end changes no content, and only this reveals a quota.
+    if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, off_t(size), 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
+      return LMDBError(code: errno)
+    }
+    #endif
+    // The incomplete write of the transaction has taken the remaining space.
+    let isFull = UInt64(space.f_bavail) * UInt64(space.f_frsize) < 1 << 20
+    return isFull ? LMDBError(code: ENOSPC) : error
+  }
 }
 
 extension EnvironmentConfiguration {
@@ -77,6 +101,8 @@ extension EnvironmentConfiguration {
       files = try create(found)
     }
     guard let files else { throw movedWhileOpening() }
+    // The lock file is created last. Without it, the process that created the data file may have died before it synced.
+    if access == .readWrite, files.lockIdentity == nil { try files.synchronizeFolders(store: name) }
     if access == .readOnly { copyUp(files.dataFile) }
     try checkData(of: files)
     let lock = try prepareLock(of: files)
@@ -93,8 +119,6 @@ extension EnvironmentConfiguration {
     } catch {
       throw self.error(error.code, "the data file cannot be created")
     }
-    // Before the lock file is created and anything is written.
-    try files.synchronizeFolders(store: name)
     return try findFiles()
   }
 
@@ -235,7 +259,8 @@ extension EnvironmentConfiguration {
     StoreError(LMDBError(code: code), during: .open, store: name, message: message)
   }
 
-  private func movedWhileOpening() -> StoreError {
+  /// Returns the error of files that another program exchanges during opening.
+  func movedWhileOpening() -> StoreError {
     StoreError(
       .conflict, during: .open, store: name,
       message: "the files were moved, removed or replaced while they were being opened; try again",

@@ -115,7 +115,7 @@ actor EnvironmentWriter {
       mdb_txn_abort(transaction)
       guard let error = error as? LMDBError else { throw error }
       if error.code == MDB_MAP_FULL { return nil }
-      throw handle.environment.named(error)
+      throw handle.environment.opened.named(error)
     }
     guard decision.isCommit else {
       mdb_txn_abort(transaction)
@@ -138,7 +138,7 @@ actor EnvironmentWriter {
   private func commitError(
     _ error: LMDBError, of identifier: Int, for handle: EnvironmentHandle, during operation: StoreOperation
   ) -> StoreError {
-    let error = handle.environment.named(error)
+    let error = handle.environment.opened.named(error)
     // If space or memory ran out, the file is intact.
     if !error.isTransient { obstacle = .disk(error) }
     var outcome = StoreError.Outcome.unknown
@@ -251,18 +251,16 @@ actor EnvironmentWriter {
 
   /// Throws an error if writing has stopped.
   private func checkHealth(of handle: EnvironmentHandle, for operation: StoreOperation) throws {
+    func conflict(_ problem: String) -> StoreError {
+      StoreError(
+        .conflict, during: operation, store: handle.name,
+        message: "\(problem) while the environment was open, so writing has stopped; close all stores of the "
+          + "environment and open it again")
+    }
     switch obstacle {
     case nil: return
-    case .files(let mismatch)?:
-      throw StoreError(
-        .conflict, during: operation, store: handle.name,
-        message: "\(mismatch) while the environment was open, so writing has stopped; close all stores of the "
-          + "environment and open it again")
-    case .exchanged?:
-      throw StoreError(
-        .conflict, during: operation, store: handle.name,
-        message: "another program has written an older state over the data file while the environment was open, so "
-          + "writing has stopped; close all stores of the environment and open it again")
+    case .files(let mismatch)?: throw conflict("\(mismatch)")
+    case .exchanged?: throw conflict("another program has written an older state over the data file")
     case .disk(let error)?:
       throw StoreError(
         .ioFailed, during: operation, store: handle.name,

@@ -128,14 +128,7 @@ final class ReaderPool: Sendable {
     var pointer: OpaquePointer?
     let begin = { [environment] in mdb_txn_begin(environment.pointer, nil, UInt32(MDB_RDONLY), &pointer) }
     // A new transaction takes a slot, under a lock of the table.
-    var code = lockWaits?.waiting(begin) ?? begin()
-    if code == MDB_READERS_FULL {
-      // Frees this process's idle slots and the slots of processes that were killed during a read.
-      abortIdleTransactions()
-      try clearStaleSlots()
-      code = lockWaits?.waiting(begin) ?? begin()
-    }
-    try LMDBError.check(code)
+    try LMDBError.check(try freeingSlots { lockWaits?.waiting(begin) ?? begin() })
     guard let pointer else { throw LMDBError(code: MDB_PANIC) }
     return ReadTransaction(pointer: pointer)
   }
@@ -148,6 +141,20 @@ final class ReaderPool: Sendable {
         state.idle = []
       }
     }
+  }
+
+  /// Calls a closure that takes a slot, and calls it again if none was free.
+  ///
+  /// Before the second call, the idle slots of this process are freed, and those of processes that were killed during a
+  /// read.
+  ///
+  /// - Returns: The code of the last call.
+  func freeingSlots(_ call: () -> Int32) throws(LMDBError) -> Int32 {
+    let code = call()
+    guard code == MDB_READERS_FULL else { return code }
+    abortIdleTransactions()
+    try clearStaleSlots()
+    return call()
   }
 
   /// Frees the reader slots of processes that were killed.

@@ -102,17 +102,23 @@ final class SharedEnvironment: Sendable {
 
   // MARK: Reading
 
+  /// The number of times that the map is enlarged before an operation fails, because another process can write beyond it
+  /// again before the operation begins.
+  private static let maximumAdoptions = 100
+
   /// Begins a read of the latest snapshot.
   ///
   /// If another process has written beyond the memory map, the map is enlarged first.
   func begin(_ read: ActiveRead) throws(LMDBError) -> ReaderPool.Reader {
-    do {
-      return try readers.begin(read)
-    } catch  where error.code == MDB_MAP_RESIZED {
-      // The map cannot be replaced inside a read, because the replacement would wait for that read.
-      guard !readers.isReading(where: { $0.thread == read.thread }) else { throw error }
+    for _ in 0..<SharedEnvironment.maximumAdoptions {
+      do {
+        return try readers.begin(read)
+      } catch  where error.code == MDB_MAP_RESIZED {
+        // The map cannot be replaced inside a read, because the replacement would wait for that read.
+        guard !readers.isReading(where: { $0.thread == read.thread }) else { throw error }
+      }
+      try withWriteLock { () throws(LMDBError) in try adoptMapSize() }
     }
-    try withWriteLock { () throws(LMDBError) in try adoptMapSize() }
     return try readers.begin(read)
   }
 
@@ -212,38 +218,17 @@ final class SharedEnvironment: Sendable {
   func begin(_ flags: Int32) throws(LMDBError) -> OpaquePointer {
     try readers.checkGate()
     var transaction: OpaquePointer?
-    var code = lockWaits.waiting { mdb_txn_begin(pointer, nil, UInt32(flags), &transaction) }
-    if code == MDB_MAP_RESIZED {
+    func begin() throws(LMDBError) -> Int32 {
+      try readers.freeingSlots { lockWaits.waiting { mdb_txn_begin(pointer, nil, UInt32(flags), &transaction) } }
+    }
+    var code = try begin()
+    for _ in 0..<SharedEnvironment.maximumAdoptions where code == MDB_MAP_RESIZED {
       try adoptMapSize()
-      code = lockWaits.waiting { mdb_txn_begin(pointer, nil, UInt32(flags), &transaction) }
+      code = try begin()
     }
     try LMDBError.check(code)
     guard let transaction else { throw LMDBError(code: MDB_PANIC) }
     return transaction
-  }
-
-  /// Returns a more precise error.
-  ///
-  /// LMDB reports one code for any incomplete write, such as one caused by a full disk, a quota or a file size limit.
-  func named(_ error: LMDBError) -> LMDBError {
-    guard error.code == EIO || error.code == LMDBError.shortWrite else { return error }
-    var descriptor: Int32 = -1
-    var space = statvfs()
-    guard mdb_env_get_fd(pointer, &descriptor) == MDB_SUCCESS, fstatvfs(descriptor, &space) == 0,
-      // The error is already known, so a second one only makes it less precise.
-      let size = try? POSIXFileSystem().attributes(at: opened.files.dataFile)?.size
-    else { return error }
-    // A write is cut off at the limit, which leaves the file at that size.
-    if let limit = MapSize.fileSizeLimit, Int(size) + Int(space.f_bsize) > limit { return LMDBError(code: EFBIG) }
-    #if os(Linux)
-    // Reserving space beyond the end changes no content, and only this reveals a quota.
-    if fallocate(descriptor, FALLOC_FL_KEEP_SIZE, off_t(size), 1 << 20) != 0, [ENOSPC, EDQUOT].contains(errno) {
-      return LMDBError(code: errno)
-    }
-    #endif
-    // The incomplete write of the transaction has taken the remaining space.
-    let isFull = UInt64(space.f_bavail) * UInt64(space.f_frsize) < 1 << 20
-    return isFull ? LMDBError(code: ENOSPC) : error
   }
 
   // MARK: The memory map

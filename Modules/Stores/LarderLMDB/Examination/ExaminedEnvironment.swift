@@ -32,13 +32,12 @@ final class ExaminedEnvironment: Sendable {
   ///   and `corrupted` only if both meta pages are damaged.
   init(_ configuration: EnvironmentConfiguration, findsPossiblyOlder: Bool) async throws {
     self.findsPossiblyOlder = findsPossiblyOlder
-    var (opened, failure): (LMDBEnvironment?, StoreError?)
+    var opened: LMDBEnvironment?
     do {
       opened = try await LMDBEnvironment(configuration)
     } catch let error as StoreError {
-      // The library refuses damaged files and those of the other version.
+      // The library refuses damaged files and those of the other version. If the reader refuses them too, its error says more.
       guard ![.notFound, .notPermitted, .locked, .conflict, .unsupported].contains(error.code) else { throw error }
-      failure = error
     }
     environment = opened
     information = StoreInformation(
@@ -46,21 +45,17 @@ final class ExaminedEnvironment: Sendable {
       access: .readOnly, maximumValueSize: SharedEnvironment.maximumValueSize, entryLifetime: .untilRemoved)
     do {
       reader = try await queue.run { [opened] in
-        guard let files = try configuration.findFiles() else {
-          throw StoreError(
-            .notFound, during: .open, store: configuration.name, message: "there is no LMDB environment at this path")
+        let reader = try configuration.findFiles().map {
+          try DataFileReader($0.dataFile, store: configuration.name)
         }
-        let reader = try DataFileReader(files.dataFile, store: configuration.name)
-        if let opened, opened.handle.environment.opened.identity != reader.identity {
-          throw StoreError(
-            .conflict, during: .open, store: configuration.name,
-            message: "the data file was replaced while it was being opened; try again", isRetryable: true)
+        guard let reader, opened?.handle.environment.opened.identity ?? reader.identity == reader.identity else {
+          throw configuration.movedWhileOpening()
         }
         return reader
       }
     } catch {
       try await opened?.close()
-      throw failure ?? error
+      throw error
     }
   }
 
@@ -122,11 +117,7 @@ final class ExaminedEnvironment: Sendable {
   /// Waits for running reads, and closes the files.
   func close() async throws {
     await reads.close()
-    do {
-      try await queue.run { [reader] in try reader.close() }
-    } catch let error as FileError {
-      throw StoreError(error, during: .close, store: information.name, message: "the data file could not be closed")
-    }
+    await queue.run { [reader] in reader.close() }
     try await environment?.close()
   }
 }

@@ -1,5 +1,6 @@
 #if LMDB
 import Larder
+import LarderFiles
 
 /// All databases of a data file, which must be intact.
 struct DatabaseListing {
@@ -36,7 +37,7 @@ struct DatabaseListing {
   /// - Parameters:
   ///   - key: The key of a named database, or `nil` for the main database.
   ///   - body: A closure that receives entries, and the keys of the named databases among those of the main database.
-  /// - Throws: ``StoreError``: `corrupted` if a page is damaged; `unsupported`. `FileError`; the error that `body` throws.
+  /// - Throws: ``StoreError``: `corrupted` if a page is damaged; `unsupported`; `ioFailed`. The error that `body` throws.
   func forEachBatch(
     of key: StoreKey?, _ body: (_ entries: [StoreEntry<[UInt8]>], _ databases: [StoreKey]) throws -> Void
   ) throws {
@@ -57,12 +58,23 @@ struct DatabaseListing {
     }
   }
 
+  /// Visits the entries of a range of one database.
+  ///
+  /// - Throws: The error that `visit` throws; ``StoreError`` if the file cannot be read.
+  private func scan(from root: UInt64?, _ range: KeyRange, _ visit: (TreeScan.Item) throws -> Bool) throws {
+    do {
+      try TreeScan.run(from: root, in: snapshot, range: range, visit)
+    } catch let error as FileError {
+      throw StoreError(error, during: .migrate, store: store, message: "the data file cannot be read")
+    }
+  }
+
   private typealias Batch = (entries: [StoreEntry<[UInt8]>], databases: [StoreKey], remaining: KeyRange?)
 
   private func batch(from root: UInt64?, _ range: KeyRange) throws -> Batch {
     var batch: Batch = ([], [], nil)
     var size = 0
-    try TreeScan.run(from: root, in: snapshot, range: range) { item in
+    try scan(from: root, range) { item in
       switch item {
       case .damage(let damage, _):
         throw MigrationError.damaged(
@@ -90,7 +102,7 @@ struct DatabaseListing {
   private func record(of key: StoreKey?) throws -> DatabaseRecord {
     var record: DatabaseRecord? = key == nil ? snapshot.meta.main : nil
     if let key {
-      try TreeScan.run(from: snapshot.meta.main.root, in: snapshot, range: .only(key)) { item in
+      try scan(from: snapshot.meta.main.root, .only(key)) { item in
         if case .entry(_, .database(let found)) = item { record = found }
         return true
       }
@@ -110,7 +122,7 @@ struct DatabaseListing {
 
   /// Throws an error unless another data file has the same databases with the same entries.
   ///
-  /// - Throws: ``StoreError``, with `ioFailed` if they differ; `FileError`.
+  /// - Throws: ``StoreError``, with `ioFailed` if they differ or a file cannot be read.
   func compare(with other: DatabaseListing) throws {
     var (keys, otherKeys) = (try compare(nil, with: nil, of: other))
     guard try keys.map(name) == otherKeys.map(other.name) else { throw difference }
@@ -129,7 +141,7 @@ struct DatabaseListing {
     var start = StoreKey("")
     func check(_ entries: [StoreEntry<[UInt8]>], upTo end: StoreKey?) throws {
       var index = 0
-      try TreeScan.run(from: otherRoot, in: other.snapshot, range: KeyRange(from: start, upTo: end)) { item in
+      try other.scan(from: otherRoot, KeyRange(from: start, upTo: end)) { item in
         switch item {
         case .damage: throw difference
         case .entry(let key, .value(let value)):

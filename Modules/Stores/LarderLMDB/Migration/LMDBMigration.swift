@@ -64,6 +64,7 @@ private struct Migration {
 
   func run(to newPath: String) throws -> LMDBMigration {
     let reader = try DataFileReader(old.dataFile, store: name)
+    defer { reader.close() }
     let snapshot = try reader.latestSnapshot()
     guard snapshot.damagedMetaPages.isEmpty else {
       throw MigrationError.damaged("a meta page of the data file is damaged", store: name)
@@ -77,8 +78,8 @@ private struct Migration {
         (databaseCount, entryCount) = try write(source, to: path)
         try didWrite(path)
         let written = try DataFileReader(EnvironmentFiles.paths(path, old.layout).data, store: name)
+        defer { written.close() }
         try source.compare(with: DatabaseListing(written.latestSnapshot(), store: name))
-        try written.close()
         // The pages may have been reused.
         guard try reader.metaPages().valid.first == snapshot.meta else {
           throw StoreError(
@@ -86,11 +87,8 @@ private struct Migration {
             message: "another program has written to the environment; end it, then migrate again")
         }
       }
-      try reader.close()
     } catch let error as LMDBError {
       throw StoreError(error, during: .migrate, store: name, message: "the new environment could not be written")
-    } catch let error as FileError {
-      throw StoreError(error, during: .migrate, store: name, message: "the old environment could not be read")
     }
     return LMDBMigration(
       oldVersion: snapshot.meta.format.library, newVersion: DataFileFormat.linked.library,

@@ -6,15 +6,15 @@ import Larder
 ///
 /// It is synchronized once, at the end, because its files are removed after an error.
 struct MigrationTarget {
-  private let configuration: EnvironmentConfiguration
-  private let pointer: OpaquePointer
+  private let opened: OpenedEnvironment
+  private var pointer: OpaquePointer { opened.pointer.pointer }
 
   /// Creates the environment in an empty folder or file.
   ///
   /// - Throws: ``StoreError``; `LMDBError`.
   init(path: String) throws {
-    configuration = EnvironmentConfiguration(path: path, durability: .buffered)
-    pointer = try configuration.open(configuration.findFiles()).pointer.pointer
+    let configuration = EnvironmentConfiguration(path: path, durability: .buffered)
+    opened = try configuration.open(configuration.findFiles())
     do {
       try LMDBError.check(mdb_env_set_flags(pointer, UInt32(MDB_NOSYNC), 1))
     } catch {
@@ -33,7 +33,8 @@ struct MigrationTarget {
     while true {
       do {
         return try appendOnce(entries, to: name)
-      } catch let error as LMDBError where error.code == MDB_MAP_FULL {
+      } catch let error as LMDBError {
+        guard error.code == MDB_MAP_FULL else { throw opened.named(error) }
         try enlargeMap()
       }
     }
@@ -86,7 +87,11 @@ struct MigrationTarget {
   ///
   /// - Throws: `LMDBError`.
   func synchronize() throws(LMDBError) {
-    try LMDBError.check(mdb_env_sync(pointer, 1))
+    do {
+      try LMDBError.check(mdb_env_sync(pointer, 1))
+    } catch {
+      throw opened.named(error)
+    }
   }
 
   func close() {

@@ -229,4 +229,48 @@ final class QueryResult: @unchecked Sendable {
     }
   }
 }
+
+/// Rows of entries, which have the key in the first column and the value in the second one.
+extension QueryResult {
+  /// The keys, in the order of the rows.
+  var keys: [StoreKey] { (0..<rowCount).map { key($0, 0) } }
+
+  /// The numbers of the rows by their keys.
+  var rowsByKey: [StoreKey: Int] {
+    Dictionary((0..<rowCount).map { (key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Returns the values of keys, decoded where the number of their bytes allows it.
+  ///
+  /// - Parameters:
+  ///   - keys: The keys.
+  ///   - decode: A closure that returns the value in a row, or `nil` if the row has none.
+  func values<Value: Sendable>(
+    forKeys keys: [StoreKey], _ decode: @escaping @Sendable (_ row: Int, _ key: StoreKey) throws -> Value?
+  ) async throws -> [Value?] {
+    try await BulkWork.run(atMost: rowCount) { allowance in
+      let rows = rowsByKey
+      return try keys.map { key in
+        guard let row = rows[key] else { return nil }
+        try allowance.take(withBytes(row, 1) { $0?.count ?? 0 })
+        return try decode(row, key)
+      }
+    }
+  }
+
+  /// Returns the entries, decoded where the number of their bytes allows it.
+  ///
+  /// - Parameter decode: A closure that returns the value in a row, or `nil` if the row has none.
+  func entries<Value: Sendable>(
+    _ decode: @escaping @Sendable (_ row: Int, _ key: StoreKey) throws -> Value?
+  ) async throws -> [StoreEntry<Value>] {
+    try await BulkWork.run(atMost: rowCount) { allowance in
+      try (0..<rowCount).compactMap { row in
+        try allowance.take(withBytes(row, 1) { $0?.count ?? 0 })
+        let key = key(row, 0)
+        return try decode(row, key).map { StoreEntry(key: key, value: $0) }
+      }
+    }
+  }
+}
 #endif

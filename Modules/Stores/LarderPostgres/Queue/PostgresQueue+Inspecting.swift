@@ -62,12 +62,9 @@ struct LeasePosition: Sendable, Hashable {
   /// The deadline, in microseconds since 1970.
   let until: Int64
   let sequence: Int64
+}
 
-  init(until: Int64, sequence: Int64) {
-    self.until = until
-    self.sequence = sequence
-  }
-
+extension LeasePosition {
   /// Reads a position, or returns `nil` if it is not one.
   init?(_ key: StoreKey) {
     let bytes = key.bytes

@@ -70,7 +70,6 @@ extension PostgresQueue {
 
   /// Resets leases so that they expire `lease` from now, in one commit; see `DurableQueue`.
   public func extend(_ receipts: [DeliveryReceipt], lease: Duration) async throws -> [DeliveryReceipt] {
-    try information.checkWritable(for: .extend)
     try information.check(lease: lease, for: .extend)
     return try await handle.running(.extend) { try await extend(receipts, lease, in: nil) }
   }
@@ -249,7 +248,6 @@ extension PostgresTransaction {
   public func extend<Element>(
     _ receipts: [DeliveryReceipt], lease: Duration, in queue: PostgresQueue<Element>
   ) async throws -> [DeliveryReceipt] {
-    try queue.information.checkWritable(for: .extend)
     try queue.information.check(lease: lease, for: .extend)
     return try await queue.extend(receipts, lease, in: self)
   }

@@ -28,7 +28,6 @@ extension PostgresQueue {
   ///   of the codec if no item can be decoded; `full`, `timedOut` or `ioFailed` if the leases could not be written.
   ///   `CancellationError` if the task was cancelled before an item was leased.
   public func receive(max: Int, lease: Duration) async throws -> [QueueDelivery<Element>] {
-    try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     try information.check(maximumDeliveries: max)
     return try await handle.running(.receive) { try await loop().receiveDue(max, lease) }
@@ -36,7 +35,6 @@ extension PostgresQueue {
 
   /// Waits until an item is due, and leases it; see `DurableQueue`.
   public func nextDelivery(lease: Duration) async throws -> Result<QueueDelivery<Element>, StoreError> {
-    try information.checkWritable(for: .receive)
     try information.check(lease: lease, for: .receive)
     return try await handle.running(.receive) {
       // If set, this consumer looks for all that wait.
@@ -260,7 +258,6 @@ extension PostgresTransaction {
   public func receive<Element>(
     max: Int, lease: Duration, from queue: PostgresQueue<Element>
   ) async throws -> [QueueDelivery<Element>] {
-    try queue.information.checkWritable(for: .receive)
     try queue.information.check(lease: lease, for: .receive)
     try queue.information.check(maximumDeliveries: max)
     return try await queue.loop(in: self).receiveDue(max, lease)

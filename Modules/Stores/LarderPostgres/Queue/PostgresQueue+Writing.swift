@@ -50,14 +50,12 @@ extension PostgresQueue {
       let (result, isChanged) = try await recordedCodec.comparing(for: .update) {
         try await handle.transaction(for: .update, first: first) { session, results in
           let rows = results[results.count - 1]
-          let payloads = Dictionary(
-            (0..<rows.rowCount).map { (rows.key($0, 0), rows.bytes($0, 1) ?? []) },
-            uniquingKeysWith: { first, _ in first })
+          let indices = rows.rowsByKey
+          let stored = keys.map { key in indices[key].map { (rows.bytes($0, 1) ?? [])[...] } }
           var slots = UpdateSlots(stored: try await values(of: rows, forKeys: keys, during: .update))
           let decision = body(&slots)
           let changes =
-            decision.isCommit
-            ? try coder.changes(in: slots, of: keys, stored: keys.map { payloads[$0].map { $0[...] } }) : []
+            decision.isCommit ? try coder.changes(in: slots, of: keys, stored: stored) : []
           try coder.codecRecord.checkUnchanged(since: format, during: .update, store: information.name)
           session.afterCommit { [recordedCodec] in recordedCodec.noteCommit() }
           var list = statements(

@@ -170,7 +170,7 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     let rows = try await handle.running(.keys) {
       try await handle.read(statements.scan("key", in: range, limit: limit, order: order), for: .keys)
     }
-    return (0..<rows.rowCount).map { rows.key($0, 0) }
+    return rows.keys
   }
 
   /// Returns the number of items in a range of keys; see `DataStore`.
@@ -195,25 +195,11 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
   func values(
     of rows: QueryResult, forKeys keys: [StoreKey], during operation: StoreOperation
   ) async throws -> [Element?] {
-    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
-      let indices = Dictionary(
-        (0..<rows.rowCount).map { (rows.key($0, 0), $0) }, uniquingKeysWith: { first, _ in first })
-      return try keys.map { key in
-        guard let row = indices[key] else { return nil }
-        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
-        return try value(of: rows, row, 1, forKey: key, during: operation)
-      }
-    }
+    try await rows.values(forKeys: keys) { [self] in try value(of: rows, $0, 1, forKey: $1, during: operation) }
   }
 
   func entries(of rows: QueryResult, during operation: StoreOperation) async throws -> [StoreEntry<Element>] {
-    try await BulkWork.run(atMost: rows.rowCount) { [self] allowance in
-      try (0..<rows.rowCount).map { row in
-        try allowance.take(rows.withBytes(row, 1) { $0?.count ?? 0 })
-        let key = rows.key(row, 0)
-        return StoreEntry(key: key, value: try value(of: rows, row, 1, forKey: key, during: operation))
-      }
-    }
+    try await rows.entries { [self] in try value(of: rows, $0, 1, forKey: $1, during: operation) }
   }
 
   // MARK: Writing
@@ -311,11 +297,6 @@ public final class PostgresQueue<Element: Sendable>: DurableQueue {
     await handle.close()
     await ownDatabase?.close()
   }
-}
-
-extension PostgresQueue: CustomStringConvertible {
-  /// The type and the name of the queue.
-  public var description: String { "PostgresQueue(\(information.name))" }
 }
 
 extension PostgresQueue where Element: Codable {

@@ -100,7 +100,7 @@ public final class PostgresTransaction: Sendable {
     try store.information.check(limit: limit, for: .keys)
     let statement = store.table.keys(in: range, limit: limit, order: order)
     let rows = try await run([statement], of: store.handle, for: .keys)[0]
-    return (0..<rows.rowCount).map { rows.key($0, 0) }
+    return rows.keys
   }
 
   /// Returns the number of entries in a range.
@@ -221,7 +221,7 @@ public final class PostgresTransaction: Sendable {
       + [store.table.claim(keys), store.table.values(forKeys: keys)]
     let rows = try await write(first, of: store, for: .update)[first.count - 1]
     // The rows that lock missing keys must not be committed.
-    let present = Set((0..<rows.rowCount).map { rows.key($0, 0) })
+    let present = Set(rows.keys)
     let unlocking = store.table.change(setting: [], to: [], removing: keys.filter { !present.contains($0) })
     let (result, statements, assigned): (Swift.Result<Result, any Error>, [Statement]?, [StoreKey])
     do {
@@ -237,7 +237,7 @@ public final class PostgresTransaction: Sendable {
     } else {
       _ = try await run(unlocking, of: store.handle, for: .update)
     }
-    note(store.committed { BoundedChanges(assigned.map { .key($0) }) })
+    note(store.committed { BoundedChanges(keys: assigned) })
     return try result.get()
   }
 

@@ -242,12 +242,8 @@ final class DeadlineTimer: Sendable {
       if setting?.deadline == deadline { return nil }
       let displaced = setting?.task
       let task = Task.detached { [weak self] in
-        do {
-          try await clock.sleep(for: .microseconds(overflows ? .max : max(difference, 1)))
-        } catch {
-          // The timer was set to another deadline, or cancelled.
-          return
-        }
+        // The timer may be set to another deadline, or cancelled.
+        guard await clock.hasSlept(for: .microseconds(overflows ? .max : max(difference, 1))) else { return }
         self?.forget(deadline)
         action()
       }

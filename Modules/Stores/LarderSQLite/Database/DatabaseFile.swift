@@ -170,7 +170,7 @@ struct DatabaseFile: Sendable {
       let connection = try SQLiteConnection(path: path, flags: SQLITE_OPEN_READWRITE)
       try configuration.prepare?(SQLiteConnectionSetup(connection))
       // The mode of the log is recorded in the first page, which is written here.
-      _ = try connection.rows("PRAGMA journal_mode = WAL")
+      try beginLog(on: connection, store: configuration.name)
     } catch let error as SQLiteError {
       throw StoreError(
         error, during: .open, store: configuration.name, message: "the database cannot be created", isWrite: true)
@@ -244,7 +244,7 @@ struct DatabaseFile: Sendable {
   /// Sets the database to the mode of the write-ahead log.
   ///
   /// - Throws: ``StoreError`` with `unsupported`; `SQLiteError`.
-  func beginLog(on connection: SQLiteConnection, store: String) throws {
+  static func beginLog(on connection: SQLiteConnection, store: String) throws {
     guard try connection.rows("PRAGMA journal_mode = WAL") == [["wal"]] else {
       throw StoreError(
         .unsupported, during: .open, store: store,

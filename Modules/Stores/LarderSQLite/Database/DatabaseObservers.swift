@@ -62,12 +62,7 @@ final class DatabaseObservers: Sendable {
   /// Polls for commits of others as long as a store of the database is observed.
   static func poll(_ database: SharedDatabase) {
     Task.detached { [weak database] in
-      while true {
-        do {
-          try await Task.sleep(for: pollInterval)
-        } catch {
-          return
-        }
+      while await ContinuousClock().hasSlept(for: pollInterval) {
         guard let database, database.observers.continuesPolling() else { return }
         await database.writer.reportOthers(in: database)
       }

@@ -6,6 +6,21 @@ import LarderSQLiteFormat
 
 /// The tables of the stores, and maintenance.
 extension DatabaseWriter {
+  /// A transaction that writes.
+  struct Transaction {
+    let connection: SQLiteConnection
+
+    /// The number of times that the tables and records of stores may have changed, as far as this process knows.
+    let generation: Int
+
+    /// The changes, for observers.
+    var changes: CommitRecord<[UInt8]>
+
+    /// A Boolean value that indicates whether a table or a record was changed, so other stores of this process must
+    /// check theirs.
+    var hasChangedCatalog = false
+  }
+
   /// Finds the table of a store.
   ///
   /// - Returns: The table and the name of the recorded codec, or `nil` if there is no such table.

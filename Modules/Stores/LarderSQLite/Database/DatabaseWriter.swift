@@ -9,21 +9,6 @@ actor DatabaseWriter {
   /// The number of frames in the log from which it is moved into the database file, as SQLite does by itself.
   private static let checkpointFrameCount = 1000
 
-  /// A transaction that writes.
-  struct Transaction {
-    let connection: SQLiteConnection
-
-    /// The number of times that the tables and records of stores may have changed, as far as this process knows.
-    let generation: Int
-
-    /// The changes, for observers.
-    var changes: CommitRecord<[UInt8]>
-
-    /// A Boolean value that indicates whether a table or a record was changed, so other stores of this process must
-    /// check theirs.
-    var hasChangedCatalog = false
-  }
-
   private nonisolated let executor = DispatchQueueExecutor(label: "Larder.SQLiteDatabase.writer")
 
   /// The writes that wait for the lock of another connection, of which one tries to get it.
@@ -37,6 +22,9 @@ actor DatabaseWriter {
 
   /// A Boolean value that indicates whether the connection has found the database in the mode of the write-ahead log.
   private(set) var hasLog = false
+
+  /// A Boolean value that indicates whether the connection has synced the names of its files.
+  private var hasSyncedFolder = false
 
   /// The files that must be at their paths whenever something is written.
   private var openedFiles = OpenedFiles()
@@ -124,6 +112,7 @@ actor DatabaseWriter {
     let connection = try connection(for: handle, operation)
     try attempting(for: handle, operation, "the transaction cannot begin; another one may hold the lock") {
       if !hasLog { try beginLog(on: connection, handle.database.file, store: handle.name) }
+      if handle.database.durability == .synced, !hasSyncedFolder { try synchronizeFolder(of: handle.database.file) }
       // Immediately, because a transaction that begins to write later fails if others have written in the meantime.
       try connection.withStatement("BEGIN IMMEDIATE") { _ = try $0.step() }
     }
@@ -213,7 +202,9 @@ actor DatabaseWriter {
       let failure = failed(error, for: handle, operation, message, isWrite: isWrite)
       throw error.isBusy ? LockIsTaken(error: failure) : failure
     } catch let error as FileError {
-      throw StoreError(error, during: operation, store: handle.name, message: "the log cannot be examined")
+      throw StoreError(
+        error, during: operation, store: handle.name, message: "the log cannot be examined, or its folder not be synced"
+      )
     }
   }
 
@@ -252,6 +243,7 @@ actor DatabaseWriter {
       openedFiles = OpenedFiles()
       openedFiles.note(file.identity, at: file.path, as: .data)
     }
+    hasSyncedFolder = false
     hasLog = try file.hasLog(on: opened)
     if hasLog { try noteLog(of: file) }
     // Others may have committed while there was no connection.
@@ -266,7 +258,7 @@ actor DatabaseWriter {
   ///
   /// - Throws: ``StoreError``; `SQLiteError`; `FileError`.
   private func beginLog(on connection: SQLiteConnection, _ file: DatabaseFile, store: String) throws {
-    try file.beginLog(on: connection, store: store)
+    try DatabaseFile.beginLog(on: connection, store: store)
     _ = try connection.integer("SELECT count(*) FROM sqlite_schema")
     try noteLog(of: file)
     hasLog = true
@@ -378,7 +370,7 @@ actor DatabaseWriter {
     do throws(FileError) {
       // Without a log, this process has written nothing. SQLite takes no locks on the log, so this releases none.
       if hasLog { try POSIXFileSystem().synchronizeFile(at: file.logPath) }
-      try POSIXFileSystem().synchronizeDirectory(at: FilePaths.split(file.path).directory)
+      try synchronizeFolder(of: file)
       isDurable = true
     } catch {
       disconnect()
@@ -386,6 +378,14 @@ actor DatabaseWriter {
         error, during: operation, store: handle.name, message: "the changes could not be made durable",
         outcome: .unknown)
     }
+  }
+
+  /// Flushes the names of the files.
+  ///
+  /// SQLite does so too, but reports no error.
+  private func synchronizeFolder(of file: DatabaseFile) throws(FileError) {
+    try POSIXFileSystem().synchronizeDirectory(at: FilePaths.split(file.path).directory)
+    hasSyncedFolder = true
   }
 
   /// Flushes the writes of a handle before it is closed.

@@ -177,10 +177,8 @@ struct LockIsTaken: Error {
 enum DatabaseTable {
   private static let files = SharedFiles<SharedDatabase>()
 
-  /// The locks of the files that are being opened, with the number of their users.
-  ///
-  /// Only one task opens a file at a time.
-  private static let openings = Locked<[FileAttributes.Identity: (gate: WriteGate, userCount: Int)]>([:])
+  /// The tasks that open a file, of which only one does at a time.
+  private static let openings = CallerQueues<FileAttributes.Identity>()
 
   /// A new queue for opening a file, because opening blocks.
   ///
@@ -195,7 +193,7 @@ enum DatabaseTable {
     let start = ContinuousClock.now
     let file = try await queue.run { try DatabaseFile(configuration) }
     let deadline = start + file.busyTimeout
-    return try await opening(file.identity) {
+    return try await openings.withTurn(of: file.identity) {
       let open = try files.take(
         file.identity, access: file.access, durability: file.durability, store: configuration.name)
       if let open { return open }
@@ -205,24 +203,6 @@ enum DatabaseTable {
       files.insert(database)
       return database
     }
-  }
-
-  /// Runs a closure while no other task opens the same file.
-  private static func opening<Result>(
-    _ identity: FileAttributes.Identity, _ body: () async throws -> Result
-  ) async throws -> Result {
-    let gate = openings.withLock { openings in
-      let opening = openings[identity] ?? (WriteGate(), 0)
-      openings[identity] = (opening.gate, opening.userCount + 1)
-      return opening.gate
-    }
-    defer {
-      openings.withLock { openings in
-        guard let opening = openings[identity] else { return }
-        openings[identity] = opening.userCount > 1 ? (opening.gate, opening.userCount - 1) : nil
-      }
-    }
-    return try await gate.withAccess(.exclusive, body)
   }
 
   /// Gives back a database.

@@ -111,7 +111,9 @@ struct DeadRecord: Sendable {
   /// The time of the timer that removes the dead letter, in microseconds since 1970; 0 if there is no timer.
   let expiry: Int64
   let payload: ArraySlice<UInt8>
+}
 
+extension DeadRecord {
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     guard bytes.count >= 20, bytes[0] == QueueLayout.formatVersion else { return nil }
@@ -122,14 +124,6 @@ struct DeadRecord: Sendable {
     time = Int64(bigEndianBytes: bytes[2..<10])
     expiry = Int64(bigEndianBytes: bytes[10..<18])
     payload = bytes[end...]
-  }
-
-  init(item: ItemRecord, reason: DeadLetterReason, time: Int64, expiry: Int64, payload: ArraySlice<UInt8>) {
-    self.item = item
-    self.reason = reason
-    self.time = time
-    self.expiry = expiry
-    self.payload = payload
   }
 
   var bytes: [UInt8] {
@@ -145,18 +139,15 @@ struct GroupRecord: Sendable, Equatable {
   var leased: UInt128?
   /// A random number for each change, so each change is noticed by another one that was planned before.
   var nonce: UInt64
+}
 
+extension GroupRecord {
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 24 else { return nil }
     let sequence = UInt128(bigEndianBytes: bytes[0..<16])
     leased = sequence == 0 ? nil : sequence
     nonce = UInt64(bigEndianBytes: bytes[16..<24])
-  }
-
-  init(leased: UInt128?, nonce: UInt64) {
-    self.leased = leased
-    self.nonce = nonce
   }
 
   var bytes: [UInt8] { (leased ?? 0).bigEndianBytes + nonce.bigEndianBytes }
@@ -169,19 +160,15 @@ struct RememberedID: Sendable, Equatable {
   /// The time when the id is forgotten, in microseconds since 1970.
   let expiry: Int64
   let sequence: UInt128
+}
 
+extension RememberedID {
   /// Reads a record, or returns `nil` if it is damaged.
   init?(_ bytes: [UInt8]) {
     guard bytes.count == 32 else { return nil }
     beginning = Int64(bigEndianBytes: bytes[0..<8])
     expiry = Int64(bigEndianBytes: bytes[8..<16])
     sequence = UInt128(bigEndianBytes: bytes[16..<32])
-  }
-
-  init(beginning: Int64, expiry: Int64, sequence: UInt128) {
-    self.beginning = beginning
-    self.expiry = expiry
-    self.sequence = sequence
   }
 
   var bytes: [UInt8] { beginning.bigEndianBytes + expiry.bigEndianBytes + sequence.bigEndianBytes }

@@ -224,11 +224,6 @@ public final class FaultyStore<Base: DataStore>: DataStore {
   }
 }
 
-extension FaultyStore: CustomStringConvertible {
-  /// The name of the type, with the base in brackets.
-  public var description: String { "FaultyStore[\(base)]" }
-}
-
 extension FaultyStore: StoreDecorator {
   /// Performs an operation of a capability on the base, with its faults.
   public func forward<Result>(

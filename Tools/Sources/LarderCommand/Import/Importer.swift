@@ -19,6 +19,7 @@ struct Importer {
   private let parser: EntryParser
   private let batchSize: Int
   private let concurrency: Int
+  private let waitsForCommits: Bool
   private let order = ArrivalOrder()
   private var batch = ChangeBatch<JSONText>()
   private var running: [Running] = []
@@ -38,12 +39,17 @@ struct Importer {
   ///   - parser: The parser of the lines.
   ///   - batchSize: The number of entries in a batch, at least 1.
   ///   - concurrency: The maximum number of batches that run at the same time, at least 1. Defaults to 1.
-  init(into store: OpenedStore, parser: EntryParser, batchSize: Int, concurrency: Int = 1) {
+  ///   - waitsForCommits: A Boolean value that indicates whether a line that completes a batch waits until a further batch
+  ///     could run. Otherwise, the lines of the next batch are taken while this one is written. Defaults to `false`.
+  init(
+    into store: OpenedStore, parser: EntryParser, batchSize: Int, concurrency: Int = 1, waitsForCommits: Bool = false
+  ) {
     self.store = store.present.batched(bounds: BatchBounds(changes: .max))
     opened = store
     self.parser = parser
     self.batchSize = batchSize
     self.concurrency = concurrency
+    self.waitsForCommits = waitsForCommits
   }
 
   /// Takes a line, and starts writing the batch if the line completes one.
@@ -58,8 +64,13 @@ struct Importer {
     try opened.check(entry.value)
     batch.setValue(entry.value, forKey: entry.key)
     guard batch.count >= batchSize else { return false }
+    guard !waitsForCommits else {
+      start()
+      return try await wait(until: concurrency - 1)
+    }
+    let hasCommitted = try await wait(until: concurrency - 1)
     start()
-    return try await wait(until: concurrency - 1)
+    return hasCommitted
   }
 
   /// Commits all entries taken.

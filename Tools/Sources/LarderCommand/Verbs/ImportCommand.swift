@@ -95,8 +95,10 @@ struct ImportCommand: AsyncParsableCommand {
     progress: inout ImportProgress, committed: (Int) -> Void
   ) async throws -> Int {
     let acknowledger = acknowledge ? try Acknowledger(store: store.present, output: output) : nil
+    // A program that reads the acknowledgments may wait for one before it writes the next line.
     var importer = Importer(
-      into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize, concurrency: concurrency)
+      into: store, parser: EntryParser(keyField: keyField), batchSize: batchSize, concurrency: concurrency,
+      waitsForCommits: acknowledge)
     var bytesShown = 0
     var next = first
     while let line = next {

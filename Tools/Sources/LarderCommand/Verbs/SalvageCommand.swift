@@ -100,9 +100,7 @@ struct SalvageCommand: AsyncParsableCommand {
 
   private func checkEmpty(_ store: MovableStore) async throws {
     guard try await store.storedCount(in: .all) == 0 else {
-      throw CommandFailure(
-        .usage, "\(target) already has entries",
-        advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
+      throw CommandFailure.hasEntries(target)
     }
   }
 
@@ -137,13 +135,7 @@ struct SalvageCommand: AsyncParsableCommand {
 }
 
 /// A copy of the readable entries of a damaged store, which reports the others.
-///
-/// It uses scans only. If a page cannot be read, it is read in smaller pieces, down to single entries, so all entries
-/// before the damage are copied. The copy then continues after the keys that the error names.
 struct StoreSalvage {
-  /// The maximum number of entries in a page.
-  private static let largestPage = 1000
-
   /// The number of copied entries.
   private(set) var copied = 0
 
@@ -232,34 +224,22 @@ struct StoreSalvage {
     from source: some DataStore<Value>, to destination: some DataStore<Value>, isForOlder: Bool,
     note: (StoreKey) throws -> Void, report: (KeyRange, StoreError) throws -> Void
   ) async throws {
-    var remaining: KeyRange? = .all
-    var size = StoreSalvage.largestPage
-    while let range = remaining {
-      let page: [StoreEntry<Value>]
-      do {
-        page = try await source.entries(in: range, limit: size, order: .ascending)
-      } catch let error as StoreError where error.isValueUnreadable {
-        guard size == 1 else {
-          size /= 2
-          continue
-        }
-        let lost = StoreSalvage.lostKeys(of: error, from: range)
+    let batchSize = min(1000, destination.information.maximumChangeCount ?? .max)
+    for try await part in source.salvage(batchSize: batchSize) {
+      switch part {
+      case .unreadable(let lost, let error):
         if !isForOlder { try count(lost, error, report: report) }
-        remaining = lost.upperBound.map { $0... }
-        continue
+      case .entries(var entries):
+        if isForOlder {
+          let present = try await destination.values(forKeys: entries.map(\.key)).map { $0 != nil }
+          entries = zip(entries, present).filter { !$1 }.map(\.0)
+        }
+        if !entries.isEmpty {
+          try await destination.apply(ChangeBatch(entries.map { .set($0.key, $0.value) }))
+        }
+        if isForOlder { copiedOlder += entries.count } else { copied += entries.count }
+        for entry in entries { try note(entry.key) }
       }
-      var entries = page
-      if isForOlder {
-        let present = try await destination.values(forKeys: page.map(\.key)).map { $0 != nil }
-        entries = zip(page, present).filter { !$1 }.map(\.0)
-      }
-      if !entries.isEmpty {
-        try await destination.apply(ChangeBatch(entries.map { .set($0.key, $0.value) }))
-      }
-      if isForOlder { copiedOlder += entries.count } else { copied += entries.count }
-      for entry in entries { try note(entry.key) }
-      remaining = page.count < size ? nil : page.last.map { range.after($0.key) }
-      size = min(StoreSalvage.largestPage, size * 2)
     }
   }
 
@@ -274,14 +254,6 @@ struct StoreSalvage {
     if possiblyOlder[damage.block] == nil { unreadable += 1 }
     // A range has no known entry.
     possiblyOlder[damage.block, default: 0] += lost == .only(lost.lowerBound) ? 1 : 0
-  }
-
-  /// Returns the keys at or after the beginning of a range that cannot be read according to an error.
-  private static func lostKeys(of error: StoreError, from range: KeyRange) -> KeyRange {
-    let named = (error.underlying as? any UnreadableKeysError)?.keys ?? error.key.map { KeyRange.only($0) }
-    // An error that names no keys, or only keys before the range, leaves no key to continue at.
-    guard let named, named.upperBound.map({ range.lowerBound < $0 }) ?? true else { return range }
-    return KeyRange(from: max(range.lowerBound, named.lowerBound), upTo: named.upperBound)
   }
 
   /// The summary in one line.

@@ -23,6 +23,15 @@ package struct CommandFailure: Error, Equatable {
     self.message = (advice.map { "\(message)\(end) \($0)" } ?? message).inOneLine
   }
 
+  /// Returns the failure for a destination that must have no entries.
+  ///
+  /// - Parameter url: The URL of the destination.
+  package static func hasEntries(_ url: String) -> CommandFailure {
+    CommandFailure(
+      .usage, "\(url) already has entries",
+      advice: "Give a store that does not exist yet, or remove its entries with larder clear.")
+  }
+
   /// Creates the failure for an error of a store.
   ///
   /// - Parameters:

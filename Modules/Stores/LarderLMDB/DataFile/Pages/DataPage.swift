@@ -157,10 +157,5 @@ struct PageDamage: Error, Hashable {
   let problem: String
   /// A remark on the entries that were found in place of the page, or `nil`.
   var remark: String?
-
-  init(page: UInt64, problem: String) {
-    self.page = page
-    self.problem = problem
-  }
 }
 #endif

@@ -82,20 +82,6 @@ struct TreeScan {
     }
   }
 
-  private init(
-    snapshot: DataFileSnapshot, range: KeyRange, order: ScanOrder, hasIntegerKeys: Bool, readsValues: Bool,
-    unreached: @escaping Unreached, remaining: KeyRange, others: Set<UInt64>?
-  ) {
-    self.snapshot = snapshot
-    self.range = range
-    self.order = order
-    self.hasIntegerKeys = hasIntegerKeys
-    self.readsValues = readsValues
-    self.unreached = unreached
-    self.remaining = remaining
-    self.others = others
-  }
-
   /// Visits a page and those below it.
   ///
   /// - Parameter bounds: The keys that the page may have.
