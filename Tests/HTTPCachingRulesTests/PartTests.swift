@@ -157,6 +157,28 @@ struct PartTests {
     }
   }
 
+  @Test func `Bytes that complete a part for a request that must not be stored say why they aren't`() throws {
+    var session = Session()
+    _ = try session.request(.get, "/", [.range: "bytes=0-4"], origin: Self.origin())
+    let whole = try session.request(.get, "/", [.authorization: "Basic eA=="], at: 1, origin: Self.origin())
+    #expect(whole.forwarded[0].headerFields[.range] == "bytes=5-")
+    #expect(whole.body == Self.text)
+    #expect(session.cache.refusal == .part)
+  }
+
+  @Test func `15.3.7: a part that nothing asked for, or that contradicts itself, is passed on`() throws {
+    for (request, range) in [([:], "bytes 0-3/10"), ([.range: "bytes=0-3"], "bytes 0-2/10")] as [(HTTPFields, String)] {
+      var session = Session()
+      let result = try session.request(.get, "/", request) { _ in
+        .init(status: 206, fields: [.cacheControl: "max-age=60", .contentRange: range, .contentLength: "4"])
+      }
+      #expect(result.status == 206 && result.body == "body")
+      #expect(result.cache.detail == "not-stored-part")
+      #expect(session.cache.refusal == .part)
+      #expect(session.stored().isEmpty)
+    }
+  }
+
   @Test func `3.4: parts are combined only under the same strong validator and length`() throws {
     for other in [
       Self.origin("abcdefghij", tag: "\"b\""), Self.origin("0123456789a"),

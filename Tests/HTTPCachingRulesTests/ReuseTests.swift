@@ -167,6 +167,7 @@ struct ReuseTests {
     ("accept-language", ["en, de"], ["De ,  eN"], true),
     ("accept-encoding", ["gzip;q=0.5, br"], ["br, gzip ; q=0.5"], true),
     ("accept", ["text/html;level=A"], ["text/html;level=a"], false), ("accept", ["Text/HTML"], ["text/html"], true),
+    ("accept", ["text/html;level=\"A\""], ["text/html;level=\"B\""], false),
     ("user-agent", ["a, b"], ["a,b"], false), ("cookie", ["a=1", "b=2"], ["a=1; b=2"], true),
     ("cookie", ["a=1; b=2"], ["b=2; a=1"], false),
   ])
@@ -215,7 +216,7 @@ struct ReuseTests {
     #expect(!rules.mayCollapse(request([:], .head), policy: .standard))
     for fields in [
       [.range: "bytes=0-1"], [.ifNoneMatch: "\"a\""], [.ifMatch: "\"a\""], [.cacheControl: "no-cache"],
-      [.cacheControl: "max-age=5"], [.cacheControl: "no-store"], [.contentLength: "1"],
+      [.cacheControl: "max-age=5"], [.cacheControl: "no-store"], [.contentLength: "1"], [.ifModifiedSince: "x"],
     ] as [HTTPFields] {
       #expect(!rules.mayCollapse(request(fields), policy: .standard))
     }

@@ -32,6 +32,9 @@ struct RulesCache {
   var rules: HTTPCacheRules
   private(set) var stored: [String: [StoredResponse]] = [:]
 
+  /// The reason for which the last response of the origin was not stored.
+  private(set) var refusal: ResponseDecision.Refusal?
+
   /// Bytes of a representation.
   private struct Piece {
     var range: Range<Int64>
@@ -69,10 +72,12 @@ struct RulesCache {
     _ exchange: Exchange, with head: HTTPResponse, body: [UInt8], sent: Date, received: Date
   ) throws -> Step {
     let decision = rules.decide(response: head, to: exchange, requestTime: sent, responseTime: received)
+    refusal = decision.refusal
     for url in decision.invalidated { stored[url] = nil }
     var isComplete = decision.expectedLength.map { $0 == body.count } ?? true
     if let receiving = decision.storing?.receiving, receiving.count != body.count { isComplete = false }
-    let range = decision.storing?.receiving ?? 0..<Int64(body.count)
+    var range = decision.storing?.receiving ?? 0..<Int64(body.count)
+    if case .combined(_, let receiving) = decision.delivery, decision.storing == nil { range = receiving }
     let arriving = isComplete && exchange.request.method != .head ? [Piece(range: range, bytes: body)] : []
     let step: Step
     switch decision.delivery {

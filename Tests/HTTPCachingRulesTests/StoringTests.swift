@@ -59,6 +59,13 @@ struct StoringTests {
     #expect(try isStored([.cacheControl: "max-age=0, stale-if-error=60"]))
   }
 
+  @Test func `A head of the largest size is stored, and a larger one isn't`() throws {
+    let fields: HTTPFields = [.cacheControl: "max-age=60", .date: dateText(0)]
+    let size = "Cache-Control".count + "max-age=60".count + "Date".count + dateText(0).count
+    #expect(try isStored(fields) { $0.largestHead = size })
+    #expect(try !isStored(fields) { $0.largestHead = size - 1 })
+  }
+
   @Test func `5.2.1.5, 5.2.2.5: no-store on either side`() throws {
     #expect(try !isStored([.cacheControl: "max-age=60, no-store"]))
     #expect(try !isStored([.cacheControl: "max-age=60"], for: [.cacheControl: "no-store"]))

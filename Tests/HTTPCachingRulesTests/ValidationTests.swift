@@ -75,6 +75,14 @@ struct ValidationTests {
     #expect(try session.request(.get, "/", [.ifModifiedSince: dateText(-1)], at: 1).status == 200)
   }
 
+  @Test func `RFC 9110, 13.1.3: of several dates, none counts`() throws {
+    var session = try stored([.cacheControl: "max-age=60", .lastModified: dateText(-100)])
+    let request = HTTPFields([
+      .init(name: .ifModifiedSince, value: "x"), .init(name: .ifModifiedSince, value: dateText(0)),
+    ])
+    #expect(try session.request(.get, "/", request, at: 1).status == 200)
+  }
+
   @Test(arguments: [HTTPField.Name.ifMatch, .ifUnmodifiedSince])
   func `4.3.2: If-Match and If-Unmodified-Since always go to the origin`(name: HTTPField.Name) throws {
     var session = try stored([.cacheControl: "max-age=60", .eTag: "\"a\""])
@@ -214,6 +222,7 @@ struct ValidationTests {
     var empty = Session()
     _ = try empty.request(.head) { _ in .init(fields: [.cacheControl: "max-age=60"]) }
     #expect(empty.stored().isEmpty)
+    #expect(empty.cache.refusal == .method)
   }
 
   @Test("4.4: unsafe methods invalidate the URL, and Location and Content-Location of the same origin")

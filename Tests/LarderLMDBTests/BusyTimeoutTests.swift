@@ -41,8 +41,8 @@ import Testing
 
   @Test func `every write ends at its deadline and changes nothing`() async throws {
     let limited = try await environment(.milliseconds(1))
-    let store = try await LMDBStore<Int>(in: limited)
-    try await store.setValue(1, forKey: "a")
+    let store = try await untilInTime { try await LMDBStore<Int>(in: limited) }
+    try await untilInTime { try await store.setValue(1, forKey: "a") }
     try await whileWriting {
       // All of them wait for the one that waits for LMDB.
       let start = ContinuousClock.now
@@ -68,12 +68,23 @@ import Testing
       #expect(value == 1)
     }
     // The calls that were given up have their turn, and do nothing.
-    try await store.setValue(4, forKey: "c")
+    try await untilInTime { try await store.setValue(4, forKey: "c") }
     #expect(try await store.entries(in: .all, limit: 9, order: .ascending).map(\.key) == ["a", "c"])
     #expect(try store.value(forKey: "a") == 1)
     #expect(try await limited.storeNames() == ["default"])
     try await store.close()
     try await limited.close()
+  }
+
+  /// Repeats a write that a busy machine delays for longer than its short limit.
+  private func untilInTime<Result: Sendable>(_ write: () async throws -> Result) async throws -> Result {
+    while true {
+      do {
+        return try await write()
+      } catch let error as StoreError where error.code == .timedOut {
+        await Task.yield()
+      }
+    }
   }
 
   @Test func `a cancelled write ends immediately`() async throws {

@@ -9,7 +9,7 @@ import MetricsTestKit
 import Testing
 import Tracing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 struct OpenTelemetryNamesTests {
   private let clock = ManualClock()
   private let metrics = TestMetrics()

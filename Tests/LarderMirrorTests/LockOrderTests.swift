@@ -29,6 +29,17 @@ import Testing
     #expect(order.end(first) == [])
   }
 
+  @Test(.timeLimit(.minutes(5))) func `a task that was cancelled before does not wait`() async throws {
+    let locks = KeyLocks()
+    try await locks.withLock(of: LockedKeys(["a"])) {
+      let second = Task {
+        withUnsafeCurrentTask { $0?.cancel() }
+        try await locks.withLock(of: LockedKeys(["a"])) {}
+      }
+      await #expect(throws: CancellationError.self) { try await second.value }
+    }
+  }
+
   @Test func `ranges meet keys and ranges`() {
     let range = LockedKeys("b"..<"d")
     #expect(range.meets(LockedKeys(["a", "c"])) && LockedKeys(["a", "c"]).meets(range))

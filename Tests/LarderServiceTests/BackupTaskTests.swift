@@ -6,7 +6,7 @@ import LarderService
 import LarderTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 final class BackupTaskTests: Sendable {
   private let clock = ManualClock()
   private let folder = FileManager.default.temporaryDirectory.appending(path: "larder-service-\(UUID().uuidString)")

@@ -15,7 +15,7 @@ import Testing
 import UnixSignals
 
 /// The code of the pages of LarderService.
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 final class ServiceGuideTests: Sendable {
   private struct Receipt: Codable, Sendable {
     var amount: Int

@@ -11,7 +11,7 @@ import ServiceLifecycle
 import TestSupport
 import Testing
 
-@Suite(.timeLimit(.minutes(1)))
+@Suite(.timeLimit(.minutes(5)))
 final class StoreServiceTests: Sendable {
   private let clock = ManualClock()
   private let problems = Locked<[String]>([])

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// `withNext` holds the lease of its item as a worker does.
-@Suite(.timeLimit(.minutes(2))) struct HeldLeasesTests {
+@Suite(.timeLimit(.minutes(5))) struct HeldLeasesTests {
   private struct Failure: Error {}
 
   /// An actor whose state the closure changes.

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// Loops over the pages of a store whose keys are in no order, as in a damaged file: each comes to an end.
-@Suite(.timeLimit(.minutes(1))) struct DisorderedKeysTests {
+@Suite(.timeLimit(.minutes(5))) struct DisorderedKeysTests {
   private let store = DisorderedStore<Int>()
 
   init() throws {

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// A worker leases only what it can start, and stops what it no longer holds.
-@Suite(.timeLimit(.minutes(2))) struct QueueWorkerLeaseTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueWorkerLeaseTests {
   private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, Int>
   private let clock = ManualClock()
   private let bytes = MemoryStore<[UInt8]>()

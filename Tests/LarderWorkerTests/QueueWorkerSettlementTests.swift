@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Acknowledging and releasing are repeated, so an item is not processed again because a store failed for a moment.
-@Suite(.timeLimit(.minutes(2))) struct QueueWorkerSettlementTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueWorkerSettlementTests {
   private struct Failure: Error {}
 
   private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, Int>

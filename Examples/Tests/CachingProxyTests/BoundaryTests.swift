@@ -7,7 +7,7 @@ import Testing
 @testable import CachingProxy
 
 /// The fields, bodies and errors that must not pass the proxy, with a cache of either kind.
-@Suite("Boundaries", .timeLimit(.minutes(1)))
+@Suite("Boundaries", .timeLimit(.minutes(5)))
 struct BoundaryTests {
   private static let modes: [HTTPCacheMode] = [.shared, .private]
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok"

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CachingProxy
 
-@Suite("Caching", .timeLimit(.minutes(1)))
+@Suite("Caching", .timeLimit(.minutes(5)))
 struct CachingTests {
   /// A clock of the cache that a test sets.
   private final class Clock: Sendable {

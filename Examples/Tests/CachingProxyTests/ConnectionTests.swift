@@ -5,7 +5,7 @@ import Testing
 
 @testable import CachingProxy
 
-@Suite("Connections to the origin", .timeLimit(.minutes(1)))
+@Suite("Connections to the origin", .timeLimit(.minutes(5)))
 struct ConnectionTests {
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CachingProxy
 
-@Suite("Forwarding", .timeLimit(.minutes(1)))
+@Suite("Forwarding", .timeLimit(.minutes(5)))
 struct ForwardingTests {
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nContent-Length: 2\r\n\r\nok"
 

@@ -5,7 +5,7 @@ import Testing
 
 @testable import CachingProxy
 
-@Suite("Options", .timeLimit(.minutes(1)))
+@Suite("Options", .timeLimit(.minutes(5)))
 struct OptionTests {
   private func command(_ options: String...) throws -> CachingProxyCommand {
     try CachingProxyCommand.parse(["--origin", "http://127.0.0.1:8000"] + options)

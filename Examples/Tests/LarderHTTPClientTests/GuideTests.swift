@@ -11,7 +11,7 @@ import NIOHTTP1
 import Testing
 
 /// The code of the pages of LarderHTTPClient.
-@Suite("Guide of LarderHTTPClient", .timeLimit(.minutes(1)))
+@Suite("Guide of LarderHTTPClient", .timeLimit(.minutes(5)))
 final class GuideTests: Sendable {
   private let received = Locked("")
 

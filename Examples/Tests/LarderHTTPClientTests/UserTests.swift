@@ -7,7 +7,7 @@ import NIOCore
 import NIOHTTP1
 import Testing
 
-@Suite("Users of a private cache", .timeLimit(.minutes(1)))
+@Suite("Users of a private cache", .timeLimit(.minutes(5)))
 struct UserTests {
   private static let (alice, bob) = ([("Authorization", "Bearer alice")], [("Authorization", "Bearer bob")])
 

@@ -9,7 +9,7 @@ import LarderTesting
 import NIOCore
 import Testing
 
-@Suite("Cached responses", .timeLimit(.minutes(1)))
+@Suite("Cached responses", .timeLimit(.minutes(5)))
 final class CachedResponderTests: Sendable {
   private let clock = ManualClock()
 

@@ -17,7 +17,7 @@ import ServiceLifecycleTestKit
 import Testing
 
 /// The code of the pages of LarderHummingbird and LarderHummingbirdTesting.
-@Suite("Guide of LarderHummingbird", .timeLimit(.minutes(1)))
+@Suite("Guide of LarderHummingbird", .timeLimit(.minutes(5)))
 final class HummingbirdGuideTests: Sendable {
   private struct Session: Codable, Sendable {
     var user: String

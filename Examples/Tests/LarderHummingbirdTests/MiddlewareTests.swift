@@ -17,7 +17,7 @@ extension HTTPFields {
   }
 }
 
-@Suite("Rate limits", .timeLimit(.minutes(1)))
+@Suite("Rate limits", .timeLimit(.minutes(5)))
 struct RateLimitMiddlewareTests {
   private let clock = ManualClock()
 
@@ -103,7 +103,7 @@ struct RateLimitMiddlewareTests {
   }
 }
 
-@Suite("Idempotency keys", .timeLimit(.minutes(1)))
+@Suite("Idempotency keys", .timeLimit(.minutes(5)))
 final class IdempotencyMiddlewareTests: Sendable {
   private let bytes = MemoryStore<[UInt8]>()
   private let calls = Locked(0)

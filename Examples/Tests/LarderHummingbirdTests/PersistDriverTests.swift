@@ -80,7 +80,7 @@ struct PersistDriverTests {
 }
 
 /// Hummingbird's own driver, which is the example of the page.
-@Suite("MemoryPersistDriver of Hummingbird", .timeLimit(.minutes(1)))
+@Suite("MemoryPersistDriver of Hummingbird", .timeLimit(.minutes(5)))
 struct MemoryPersistDriverTests {
   // snippet.a-driver-of-your-own
   static let suite = PersistDriverSuite(named: "MemoryPersistDriver") { location, check in
@@ -97,7 +97,7 @@ struct MemoryPersistDriverTests {
 }
 
 /// Promises of the driver that Hummingbird does not demand, so that the suite has no cases of them.
-@Suite("StorePersistDriver", .timeLimit(.minutes(1)))
+@Suite("StorePersistDriver", .timeLimit(.minutes(5)))
 struct StorePersistDriverTests {
   private let clock = ManualClock()
   private let bytes = MemoryStore<[UInt8]>()

@@ -10,7 +10,7 @@ import LarderStoreQueue
 import Testing
 
 /// The code of the pages of LarderInspector.
-@Suite("Guide of LarderInspector", .timeLimit(.minutes(1)))
+@Suite("Guide of LarderInspector", .timeLimit(.minutes(5)))
 struct InspectorGuideTests {
   private struct User: Codable, Sendable {
     var name: String

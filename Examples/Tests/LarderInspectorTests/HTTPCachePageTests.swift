@@ -8,7 +8,7 @@ import LarderTesting
 import NIOCore
 import Testing
 
-@Suite("Pages of HTTP caches", .timeLimit(.minutes(2)))
+@Suite("Pages of HTTP caches", .timeLimit(.minutes(5)))
 struct HTTPCachePageTests {
   private let store = MemoryStore<[UInt8]>()
   private let cache: HTTPCache

@@ -9,7 +9,7 @@ import LarderTesting
 import NIOCore
 import Testing
 
-@Suite("Pages of measurements and searches", .timeLimit(.minutes(2)))
+@Suite("Pages of measurements and searches", .timeLimit(.minutes(5)))
 struct MeasurementTests {
   @Test func `operations and hit ratios are shown`() async throws {
     let base = FaultyStore(MemoryStore<[UInt8]>())

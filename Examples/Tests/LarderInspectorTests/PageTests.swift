@@ -9,7 +9,7 @@ import LarderObservation
 import LarderTesting
 import Testing
 
-@Suite("Pages of stores", .timeLimit(.minutes(2)))
+@Suite("Pages of stores", .timeLimit(.minutes(5)))
 struct PageTests {
   private struct User: Codable, Sendable, Equatable {
     var name: String

@@ -8,7 +8,7 @@ import LarderStoreQueue
 import LarderTesting
 import Testing
 
-@Suite("Pages of leased items, groups and schedules", .timeLimit(.minutes(2)))
+@Suite("Pages of leased items, groups and schedules", .timeLimit(.minutes(5)))
 struct QueueListPageTests {
   private let queue: StoreQueue<MemoryStore<[UInt8]>, String>
 

@@ -7,7 +7,7 @@ import LarderStoreQueue
 import LarderTesting
 import Testing
 
-@Suite("Pages of queues", .timeLimit(.minutes(2)))
+@Suite("Pages of queues", .timeLimit(.minutes(5)))
 struct QueuePageTests {
   private let queue: StoreQueue<MemoryStore<[UInt8]>, String>
 

@@ -11,7 +11,7 @@ import FoundationNetworking
 #endif
 
 /// The code of the pages of LarderURLSession.
-@Suite("Guide of LarderURLSession", .timeLimit(.minutes(1)))
+@Suite("Guide of LarderURLSession", .timeLimit(.minutes(5)))
 final class SessionGuideTests: Sendable {
   private let received = Locked("")
 

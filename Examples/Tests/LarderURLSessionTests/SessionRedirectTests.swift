@@ -9,7 +9,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Redirects of a URLSession", .timeLimit(.minutes(1)))
+@Suite("Redirects of a URLSession", .timeLimit(.minutes(5)))
 struct SessionRedirectTests {
   private static let fresh = "Cache-Control: max-age=60"
 

@@ -10,7 +10,7 @@ import Testing
 import FoundationNetworking
 #endif
 
-@Suite("Caching in a URLSession", .timeLimit(.minutes(1)))
+@Suite("Caching in a URLSession", .timeLimit(.minutes(5)))
 struct SessionTests {
   private static let fresh = "Cache-Control: max-age=60"
 

@@ -9,7 +9,7 @@ import Testing
 @testable import Shop
 
 /// The answers of the shop to single requests.
-@Suite("The routes of the shop", .timeLimit(.minutes(2)))
+@Suite("The routes of the shop", .timeLimit(.minutes(5)))
 final class RouteTests: Sendable {
   private let folder = FileManager.default.temporaryDirectory.appending(path: "larder-shop-\(UUID().uuidString)").path
 

@@ -151,9 +151,8 @@ public struct HTTPDate: Sendable, Hashable, Comparable {
   /// Years outside 1 to 9999 become the nearest of them.
   private static func year(ofDay day: Int64) -> Int {
     let clamped = min(max(day, Self.day(year: 1, month: 1, day: 1)), Self.day(year: 9_999, month: 12, day: 31))
-    var year = 1_970 + Int(clamped / 366)
-    if clamped < 0 { year -= 1 }
-    year = max(1, year - 1)
+    // An estimate, which is corrected in both directions.
+    var year = max(1, 1_969 + Int(clamped / 366))
     while year < 9_999, Self.day(year: year + 1, month: 1, day: 1) <= clamped { year += 1 }
     while year > 1, Self.day(year: year, month: 1, day: 1) > clamped { year -= 1 }
     return year

@@ -168,6 +168,8 @@ import Testing
     test.clock.advance(by: .seconds(1))
     #expect(try await test.get(from: origin).body == "old")
     try await waitUntil { origin.count == 2 }
+    // The limit of the probe.
+    try await test.clock.waitForSleepers(1)
     test.clock.advance(by: .seconds(59))
     #expect(try await test.get(from: origin).body == "old")
     #expect(origin.count == 2)
