@@ -6,12 +6,12 @@ import PackageDescription
 
 // swift-crypto takes most of the build. `LARDER_FUZZ_WITHOUT=Crypto` leaves it and its targets out.
 let left = Context.environment["LARDER_FUZZ_WITHOUT"] ?? ""
-let traits = ["Compression", "Crypto", "HTTPCache"].filter { $0 != left }
+let traits = ["Compression", "Crypto", "HTTPCache", "LMDB"].filter { $0 != left }
 
 let modules =
   [
     "Larder", "LarderCBOR", "LarderCompressedFile", "LarderCompression", "LarderExpiry", "LarderFiles",
-    "LarderHTTPCache", "LarderJSON", "LarderQueue", "LarderTesting", "HTTPCachingRules",
+    "LarderHTTPCache", "LarderJSON", "LarderLMDB", "LarderQueue", "LarderTesting", "HTTPCachingRules",
   ] + (traits.contains("Crypto") ? ["LarderCrypto"] : [])
 
 let package = Package(

@@ -104,9 +104,13 @@ struct FileWriterTests {
     await writer.stopReading()
     try await writer.close { _ in }
     let error = await #expect(throws: StoreError.self) {
-      _ = try await Task.detached {
-        try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count += 1 } })
-      }.value
+      func write() async throws -> Void? {
+        try await Task.detached {
+          try writer.writeInPlace(if: { _ in true }, { try $0.write(.apply) { $0.count += 1 } })
+        }.value
+      }
+      // The files are in use until the thread of the writer has left the operation that closed them.
+      while try await write() == nil { await Task.yield() }
     }
     #expect(error?.code == .closed)
   }

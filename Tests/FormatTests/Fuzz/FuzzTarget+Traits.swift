@@ -33,6 +33,9 @@ extension FuzzTarget {
     case .httpURL: try Self.readRequestURL(bytes)
     case .httpRecord: try await Self.readRecord(bytes)
     #endif
+    #if LMDB
+    case .lmdbPages: try await FuzzedPages.read(bytes)
+    #endif
     default: break
     }
   }

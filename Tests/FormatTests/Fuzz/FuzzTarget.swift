@@ -12,6 +12,7 @@ enum FuzzTarget: String, CaseIterable, Sendable {
   case compressedValue
   case encryptedValue, keyRing
   case httpFields, httpURL, httpRecord
+  case lmdbPages
 
   /// A broken promise.
   struct Failure: Error {
