@@ -161,7 +161,7 @@ import TestSupport
 
     /// Blocks with a timeout, so a reader that reads in its own task returns.
     private func block() {
-      if gate.wait(timeout: .now() + 5) == .timedOut { blocked.withLock { $0 += 1 } }
+      if gate.wait(timeout: .now() + 300) == .timedOut { blocked.withLock { $0 += 1 } }
     }
 
     func value(forKey key: StoreKey) async throws -> Int? {
@@ -274,14 +274,18 @@ import TestSupport
     let base: FaultyStore<MemoryStore<Int>>
     let callers = Locked<[String?]>([])
     let priorities = Locked<[TaskPriority]>([])
+    /// Whether a read of one key waits until its priority is high, as a reader's that joins it.
+    private let awaitsEscalation: Bool
 
-    init(base: FaultyStore<MemoryStore<Int>>) {
+    init(base: FaultyStore<MemoryStore<Int>>, awaitsEscalation: Bool = false) {
       self.base = base
+      self.awaitsEscalation = awaitsEscalation
     }
 
     func value(forKey key: StoreKey) async throws -> Int? {
       callers.withLock { $0.append(Caller.name) }
       let value = try await base.value(forKey: key)
+      if awaitsEscalation { await yieldUntil { Task.currentPriority == .high } }
       priorities.withLock { $0.append(Task.currentPriority) }
       return value
     }
@@ -304,8 +308,8 @@ import TestSupport
     #expect(base.callers.withLock { $0 } == ["Ada", "Bob", "Eve"])
   }
 
-  @Test func `a reader of higher priority escalates the load it joins`() async throws {
-    let base = CallerStore(base: base)
+  @Test(.timeLimit(.minutes(5))) func `a reader of higher priority escalates the load it joins`() async throws {
+    let base = CallerStore(base: base, awaitsEscalation: true)
     let store = base.cached()
     base.base.schedule(.suspension(.before), on: .value)
     let leader = Task(priority: .low) { try await store.value(forKey: "a") }

@@ -491,6 +491,7 @@ import Testing
       }
     }
     #expect(try await losing.value(forKey: "a") == 1)
+    await waitUntilIdle(losing)
     #expect(try await losing.value(forKey: "a", policy: .cacheOnly) == 1)
   }
 }

@@ -148,7 +148,7 @@ final class Hold: Sendable {
     }
     guard isHeld else { return }
     arrival.yield()
-    guard release.wait(timeout: .now() + 20) == .timedOut else { return }
+    guard release.wait(timeout: .now() + 300) == .timedOut else { return }
     state.withLock { $0.hasTimedOut = true }
   }
 }

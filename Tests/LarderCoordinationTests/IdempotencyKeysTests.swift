@@ -44,56 +44,6 @@ import Testing
     #expect(try await keys.perform("k", fingerprint: [2]) { "a" } == "a")
   }
 
-  @Test func `repetitions wait for the first request`() async throws {
-    let (count, done) = (Notes(), Notes())
-    let objects = try (0..<4).map { _ in try keys(base) }
-    let tasks = (0..<12).map { number in
-      let keys = objects[number % 4]
-      return Task { [clock] in
-        defer { done.append(number) }
-        return try await keys.perform("k", fingerprint: [1]) {
-          count.append(number)
-          try await clock.sleep(for: .seconds(5))
-          return "\(number)"
-        }
-      }
-    }
-    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { done.all.count == 12 }
-    var outcomes: Set<String> = []
-    for task in tasks { outcomes.insert(try await task.value) }
-    #expect(count.all.count == 1)
-    #expect(outcomes == Set(count.all.map { "\($0)" }))
-    #expect(try base.keys(in: .all, limit: 9, order: .ascending) == ["requests/ok"])
-  }
-
-  @Test(arguments: [false, true]) func `a repetition waits for a time only`(_ hasObjectOfItsOwn: Bool) async throws {
-    let keys = try keys(base)
-    let mayEnd = Locked(false)
-    let first = Task { [clock] in
-      try await keys.perform("k", fingerprint: [1]) {
-        while !mayEnd.withLock({ $0 }) { try await clock.sleep(for: .milliseconds(100)) }
-        return "a"
-      }
-    }
-    try await clock.waitForSleepers(2)
-    let other = hasObjectOfItsOwn ? try self.keys(base) : keys
-    let isOver = Locked(false)
-    let second = Task {
-      defer { isOver.withLock { $0 = true } }
-      return try await other.perform("k", fingerprint: [1], waitLimit: .seconds(5)) { "b" }
-    }
-    await clock.advance(by: .milliseconds(100), whileSleeping: 3) { isOver.withLock { $0 } }
-    await expectStoreError(.stillRunning) { try await second.value }
-    // The wait leaves no place in the order of the waiters.
-    mayEnd.withLock { $0 = true }
-    clock.advance(by: .milliseconds(100))
-    #expect(try await first.value == "a")
-    #expect(try await other.perform("k", fingerprint: [1], waitLimit: .seconds(5)) { "b" } == "a")
-    // A caller that is cancelled is not told that its time is over.
-    let third = Task { try await keys.perform("l", fingerprint: [1], waitLimit: .seconds(5)) { "c" } }
-    #expect(try await third.value == "c")
-  }
-
   @Test func `another request does not wait`() async throws {
     let keys = try keys(base)
     let first = Task { [clock] in

@@ -51,29 +51,6 @@ import Testing
     #expect(try await isCancelled.value)
   }
 
-  @Test(arguments: [false, true]) func `a lost term is followed by another campaign`(bodyReturns: Bool) async throws {
-    let store = CountedStore(base)
-    let election = try election(store)
-    let terms = Notes()
-    let work = Task { [clock] in
-      try await election.run { token in
-        terms.append(Int(token.number))
-        if token.number == 2 { return }
-        store.fail(with: .ioFailed)
-        defer { store.fail(with: nil) }
-        do {
-          try await clock.sleep(for: .seconds(86_400))
-        } catch  where bodyReturns {
-          // Work that ends early when it is cancelled.
-        }
-      }
-    }
-    await clock.advance(by: .milliseconds(250), whileSleeping: 1) { terms.all.count == 2 }
-    try await work.value
-    #expect(terms.all == [1, 2])
-    #expect(try await election.locks.tryAcquire("scheduler") != nil)
-  }
-
   @Test func `the error of a leader ends its candidacy`() async throws {
     struct Failure: Error {}
     let election = try election(base)

@@ -75,7 +75,7 @@ import Testing
         (0...3).allSatisfy { FileManager.default.fileExists(atPath: folder.path("process-\($0)")) }
       }
       try "".write(toFile: folder.path("start"), atomically: true, encoding: .utf8)
-      let outages = try await faults.happen(to: processes, at: place, clock: clock)
+      let outages = try await faults.happen(to: processes, at: place, in: folder, clock: clock)
       let statuses = try await end(of: processes)
       let round = ProcessRound(store: store, folder: folder.path, number: 9, time: time, duration: duration)
       var (problems, share) = try await round.check(outages: outages, uncounted: place.uncounted)
@@ -148,7 +148,9 @@ private struct RoundFaults {
   }
 
   /// Runs the faults, and returns the times in which the processes may have been held up.
-  func happen(to processes: [pid_t], at place: RoundPlace, clock: FakeClock) async throws -> [Outage] {
+  func happen(
+    to processes: [pid_t], at place: RoundPlace, in folder: TemporaryFolder, clock: FakeClock
+  ) async throws -> [Outage] {
     async let killing: Void = {
       try await Task.sleep(for: killedAfter)
       kill(processes[0], SIGKILL)
@@ -156,6 +158,7 @@ private struct RoundFaults {
     async let setting: Void = {
       try await Task.sleep(for: clockAfter)
       try clock.setBack()
+      try "".write(toFile: folder.path("set-back"), atomically: true, encoding: .utf8)
     }()
     async let suspending: Outage = {
       try await Task.sleep(for: suspension.after)

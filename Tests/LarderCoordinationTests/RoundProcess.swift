@@ -70,8 +70,12 @@ struct RoundProcess: Codable, Sendable {
     try note(in: "process")
     try await waitUntil { FileManager.default.fileExists(atPath: folder + "/start") }
     let round = ProcessRound(
-      store: store, folder: folder, number: number, time: time, duration: .milliseconds(duration))
+      store: store, folder: folder, number: number, time: time,
+      // The first one works until it is killed.
+      duration: number == 0 ? .seconds(3600) : .milliseconds(duration))
     try await round.work()
+    // The clock of this one is set back, however late.
+    if number == 2 { try await waitUntil { FileManager.default.fileExists(atPath: folder + "/set-back") } }
     try note(in: "ended")
     try await store.close()
   }

@@ -1,5 +1,4 @@
 import Larder
-import LarderCache
 import LarderObservation
 import LarderTesting
 import TestSupport
@@ -84,33 +83,6 @@ import Testing
       return .commit(())
     }
     #expect(runs.withLock { $0 } == 1)
-  }
-
-  @Test func `a holder renews its lock`() async throws {
-    let store = CountedStore(base)
-    let locks = try StoreLock(testing: store, clock)
-    let held = try await locks.acquire("a")
-    for beat in 1...9 {
-      try await clock.waitForSleepers(1)
-      clock.advance(by: .seconds(1))
-      await yieldUntil { store.commits == 1 + beat }
-    }
-    #expect(!held.isLost)
-    #expect(try await StoreLock(testing: base, clock).tryAcquire("a") == nil)
-    #expect(try await held.release())
-  }
-
-  @Test func `a dead holder costs one lease`() async throws {
-    var held: HeldLock? = try await StoreLock(testing: base, clock).acquire("a")
-    #expect(held?.token.number == 1)
-    held = nil
-    clock.advance(by: .seconds(3600))
-    let locks = try StoreLock(testing: base, clock)
-    let start = clock.now
-    let waiter = Task { try await locks.acquire("a").token.number }
-    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { (try? Self.term(base))?.number == 2 }
-    #expect(try await waiter.value == 2)
-    #expect(start.duration(to: clock.now) == .seconds(3))
   }
 
   /// A holder that cannot reach its store gives up, and its closure is cancelled.
@@ -228,16 +200,15 @@ import Testing
     let locks = try StoreLock(testing: base, clock)
     let order = Notes()
     let first = try await locks.acquire("a")
-    var tasks: [Task<Void, any Error>] = []
-    for number in 0..<5 {
-      tasks.append(
-        Task {
-          order.append(number)
-          try await locks.withLock("a") { _ in order.append(number + 10) }
-        })
-      await yieldUntil { order.all.contains(number) }
-      for _ in 0..<10 { await Task.yield() }
+    let arrival = ArrivalOrder()
+    let tasks = (0..<5).map { number in
+      Task(executorPreference: arrival) {
+        order.append(number)
+        try await locks.withLock("a") { _ in order.append(number + 10) }
+      }
     }
+    // It starts when all of them wait.
+    await Task(executorPreference: arrival) {}.value
     #expect(try await locks.tryAcquire("a") == nil)
     #expect(try await locks.tryAcquire("b") != nil)
     try await first.release()
@@ -245,23 +216,6 @@ import Testing
     #expect(order.all == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14])
     // No time has passed, so no waiter has polled.
     #expect(clock.now.offset == .zero)
-  }
-
-  @Test func `objects take turns and poll`() async throws {
-    let order = Notes()
-    let first = try await StoreLock(testing: base, clock).acquire("a")
-    var tasks: [Task<Void, any Error>] = []
-    for number in 0..<4 {
-      let locks = try StoreLock(testing: base, clock)
-      tasks.append(
-        Task { try await locks.withLock("a") { _ in order.append(number) } })
-      await yieldUntil { (try? Self.claims(base)) == number + 1 }
-    }
-    try await first.release()
-    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { order.all.count == 4 }
-    for task in tasks { try await task.value }
-    #expect(order.all == [0, 1, 2, 3])
-    #expect(clock.now.offset <= .seconds(8))
   }
 
   // MARK: Dead holders and failures
@@ -354,7 +308,7 @@ import Testing
     try base.value(forKey: "locks/ta").map { try LockTerm(record: $0) }
   }
 
-  private static func claims(_ base: MemoryStore<[UInt8]>) throws -> Int? {
+  static func claims(_ base: MemoryStore<[UInt8]>) throws -> Int? {
     try base.value(forKey: "locks/ha").map { try LockHeartbeat(record: $0).claims.count }
   }
 
@@ -385,23 +339,6 @@ import Testing
     #expect(try Self.claims(base) == nil)
     try await held.release()
     #expect(try await locks.tryAcquire("a") != nil)
-  }
-
-  /// The reads of a cache above another program's writes are old, so a waiter looks in updates.
-  @Test func `a cache does not hide a heartbeat`() async throws {
-    let cached = base.cached()
-    let holder = try await StoreLock(testing: base, clock).acquire("a")
-    let locks = try StoreLock(testing: cached, clock)
-    let waiter = Task { try await locks.acquire("a").token.number }
-    await yieldUntil { (try? Self.claims(base)) == 1 }
-    for _ in 0..<12 {
-      try await clock.waitForSleepers(2)
-      clock.advance(by: .milliseconds(500))
-    }
-    #expect(!holder.isLost)
-    try await holder.release()
-    await clock.advance(by: .milliseconds(500), whileSleeping: 1) { (try? Self.term(base))?.number == 2 }
-    #expect(try await waiter.value == 2)
   }
 
   // MARK: Refusals

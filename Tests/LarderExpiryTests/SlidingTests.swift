@@ -358,8 +358,7 @@ import Testing
     #expect(try await store?["k"] == "a")
     try await store?.synchronize()
     store = nil
-    for _ in 0..<1000 where weakStore != nil { await Task.yield() }
-    #expect(weakStore == nil)
+    await yieldUntil { weakStore == nil }
   }
 
   @Test func `keeping the deadline renews it as a read does`() async throws {

@@ -22,13 +22,18 @@ struct FileWriterTests {
     let writer = try await writer()
     let caller = Locked<ThreadIdentity?>(nil)
     let thread = try await Task.detached {
-      caller.withLock { $0 = .current }
-      return try writer.writeInPlace(if: { $0.count == 0 }) { writer in
-        try writer.write(.apply) { $0.count += 1 }
-        return ThreadIdentity.current
+      // The files are in use until the thread of the writer has left the operation that opened them.
+      while true {
+        caller.withLock { $0 = .current }
+        let thread = try writer.writeInPlace(if: { $0.count == 0 }) { writer in
+          try writer.write(.apply) { $0.count += 1 }
+          return ThreadIdentity.current
+        }
+        if let thread { return thread }
+        await Task.yield()
       }
     }.value
-    #expect(thread != nil && thread == caller.withLock(\.self))
+    #expect(thread == caller.withLock(\.self))
     #expect(try await writer.run(.count) { $0.count } == 1)
     let other = try await writer.run(.count) { _ in ThreadIdentity.current }
     #expect(other != thread)
@@ -76,11 +81,14 @@ struct FileWriterTests {
     let (started, mayEnd) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
     let writing = Task.detached {
       try await DispatchQueueExecutor(label: "a caller").run {
-        try writer.writeInPlace(if: { _ in true }) { writer in
-          started.signal()
-          mayEnd.wait()
-          try writer.write(.apply) { $0.count += 1 }
+        func write() throws -> Void? {
+          try writer.writeInPlace(if: { _ in true }) { writer in
+            started.signal()
+            mayEnd.wait()
+            try writer.write(.apply) { $0.count += 1 }
+          }
         }
+        while try write() == nil { sched_yield() }
       }
     }
     await DispatchQueueExecutor(label: "waiting").run { started.wait() }

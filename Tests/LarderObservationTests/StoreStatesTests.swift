@@ -212,17 +212,22 @@ import Testing
   private func expectReleased(
     sourceLocation: SourceLocation = #_sourceLocation, _ open: () -> some ObservableStore<Int>
   ) async throws {
-    func observers() async throws -> (Reader<Int?>, Reader<[StoreEntry<Int>]>, StoreChanges, Bool) {
+    func observers() async throws -> (
+      Reader<Int?>, Reader<[StoreEntry<Int>]>, StoreChanges, () -> (any DataStore<Int>)?
+    ) {
       let store = open()
       let (value, entries) = (Reader(store.updates(forKey: "a")), Reader(store.entries(observing: .all)))
       #expect(try await value.next() == .some(nil))
       try await store.setValue(1, forKey: "a")
       try await AnyDataStore(store).flushing?.flush()
       #expect(try await entries.next()?.count == 1)
-      return (value, entries, store.changes(), store.weakReference()() != nil)
+      let reference = store.weakReference()
+      #expect(reference() != nil, sourceLocation: sourceLocation)
+      return (value, entries, store.changes(), { reference() })
     }
-    let (value, entries, changes, wasThere) = try await observers()
-    #expect(wasThere, sourceLocation: sourceLocation)
+    let (value, entries, changes, reference) = try await observers()
+    // A load or a flush that has answered may have the store until it ends.
+    await yieldUntil { reference() == nil }
     // The change of the value may still be pending, but the store can no longer be read.
     #expect(try await value.next() == nil, sourceLocation: sourceLocation)
     #expect(try await entries.next() == nil, sourceLocation: sourceLocation)

@@ -65,8 +65,8 @@ import Testing
       try await Setting.run(on: server) { setting in
         var stale = CachedStoreConfiguration<Int>()
         stale.whenReportsLag = .serveStale
-        let host = try await CachedHost(setting, timeout: .seconds(2))
-        let other = try await CachedHost(setting, timeout: .seconds(2), configuration: stale)
+        let host = try await CachedHost(setting, timeout: .seconds(30))
+        let other = try await CachedHost(setting, timeout: .seconds(30), configuration: stale)
         try await host.store.setValue(1, forKey: "a")
         // Earlier writes are reported when the reader has looked for the first time.
         let observation = other.store.base.observe(.all) { _ in }

@@ -328,10 +328,10 @@ import Testing
 
   @Test func `a slow line that moves bytes is not a dead one`() async throws {
     try await Setting.run(on: PostgresServer.local) { setting in
-      let line = try SlowLine(to: setting.server.folder, bytesPerSecond: 1_600_000)
+      let line = try SlowLine(to: setting.server.folder, bytesPerSecond: 1_000_000)
       defer { line.close() }
       let database = try await PostgresDatabase(
-        "host=\(line.folder) user=larder dbname=postgres", schema: setting.schema, timeout: .seconds(2))
+        "host=\(line.folder) user=larder dbname=postgres", schema: setting.schema, timeout: .seconds(4))
       let store = try await PostgresStore<[UInt8]>(in: database, name: "large", codec: .raw)
       let value = (0..<6_000_000).map { UInt8(truncatingIfNeeded: $0) }
       // Each takes longer than the limit of a call.

@@ -136,7 +136,8 @@ private final class Account: Sendable {
       let account = Account()
       let (groupCount, perProducer) = (5, 40)
       let handled = Locked<[StoreKey: [Int64]]>([:])
-      let running = Locked<[StoreKey: ContinuousClock.Instant]>([:])
+      // The deliveries whose leases last, with the ends of these.
+      let running = Locked<[StoreKey: (receipt: DeliveryReceipt, end: ContinuousClock.Instant)]>([:])
       let total = Atomic(0)
       try await PostgresQueueRaceTests.run(setting, count: 8) { index, queue in
         var generator = SeededGenerator(seed: SeededGenerator.seedOfProcess, purpose: "group race \(index)")
@@ -154,8 +155,8 @@ private final class Account: Sendable {
           for delivery in deliveries {
             guard let group = delivery.group else { continue }
             let isFree = running.withLock { running in
-              defer { running[group] = start + .milliseconds(300) }
-              return running[group].map { $0 < .now } ?? true
+              defer { running[group] = (delivery.receipt, start + .milliseconds(300)) }
+              return running[group].map { $0.end < .now } ?? true
             }
             if !isFree { account.noteProblem("two items of \(group) are leased") }
           }
@@ -164,11 +165,13 @@ private final class Account: Sendable {
             switch Int.random(in: 0..<12, using: &generator) {
             case 0: continue
             case 1:
-              running.withLock { $0[group] = nil }
+              running.withLock { if $0[group]?.receipt == delivery.receipt { $0[group] = nil } }
               _ = try await queue.release([delivery.receipt], after: .milliseconds(5))
             default:
               // Noted before, because another consumer may get the next item immediately. A stale receipt changes nothing.
-              let before = running.withLock { $0.removeValue(forKey: group) }
+              let own = running.withLock { running in
+                running[group]?.receipt == delivery.receipt ? running.removeValue(forKey: group) : nil
+              }
               let sequence = Int64(clamping: delivery.receipt.sequence)
               handled.withLock { $0[group, default: []].append(sequence) }
               if try await queue.acknowledge([delivery.receipt]).isEmpty {
@@ -177,7 +180,7 @@ private final class Account: Sendable {
                 handled.withLock { handled in
                   if let index = handled[group]?.lastIndex(of: sequence) { handled[group]?.remove(at: index) }
                 }
-                if let before { running.withLock { $0[group] = $0[group] ?? before } }
+                if let own { running.withLock { $0[group] = $0[group] ?? own } }
               }
             }
           }

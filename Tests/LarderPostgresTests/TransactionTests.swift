@@ -63,17 +63,14 @@ import Testing
   @Test func `a commit that the server rolls back is an error`() async throws {
     try await Setting.run { setting in
       let store = try await PostgresStore<Int>(in: setting.database)
-      let mayFail = Gate()
       await expectStoreError(.conflict) {
         try await setting.database.write { transaction in
           try await transaction.setValue(1, forKey: "k", in: store)
           // It is sent before the commit, and the closure does not wait for its failure.
-          Task {
-            mayFail.open()
-            try await transaction.execute("SELECT 1 / length(pg_sleep(0.2)::text)")
-          }
-          try await mayFail.wait()
-          try await Task.sleep(for: .milliseconds(50))
+          Task { try await transaction.execute("SELECT 1 / length(pg_sleep(3)::text)") }
+          let sleeping =
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = '\(setting.schema)'"
+          try await waitUntil { try await setting.psql(sleeping) != "0" }
         }
       }
       #expect(try await store.value(forKey: "k") == nil)

@@ -113,11 +113,11 @@ import Testing
   @Test func `the order of producers is kept`() async throws {
     let queue = try await QueueRoomTests.open(QueueBench(), items: 1)
     try await queue.enqueue(0)
-    var waiting: [Task<EnqueuedItem, any Error>] = []
-    for number in 1...4 {
-      waiting.append(Task { try await queue.enqueue(number) })
-      await QueueRoomTests.settle()
+    let arrival = ArrivalOrder()
+    let waiting = (1...4).map { number in
+      Task(executorPreference: arrival) { try await queue.enqueue(number) }
     }
+    await QueueRoomTests.settle()
     waiting[1].cancel()
     var received: [Int] = []
     for _ in 0..<4 { received.append(try await queue.withNext(lease: .seconds(5)) { $0.value }) }

@@ -121,8 +121,10 @@ import Testing
       }
     }
     for await _ in begun {}
-    let timely = Task { try await queue.acknowledge(deliveries[0].receipt) }
-    for _ in 0..<200 { await Task.yield() }
+    let arrival = ArrivalOrder()
+    let timely = Task(executorPreference: arrival) { try await queue.acknowledge(deliveries[0].receipt) }
+    // The call behind it starts when that one has started and waits.
+    await Task(executorPreference: arrival) {}.value
     bench.clock.advance(by: .seconds(20))
     let late = Task { try await queue.acknowledge(deliveries[1].receipt) }
     for _ in 0..<200 { await Task.yield() }

@@ -32,58 +32,7 @@ import Testing
     for _ in 0..<500 { await Task.yield() }
   }
 
-  /// Moves the time in small steps until a condition is true, or for an hour.
-  private func advance(by step: Duration = .milliseconds(100), until condition: () -> Bool) async {
-    for _ in 0..<Int(Duration.seconds(3600) / step) where !condition() {
-      await yield()
-      if !condition() { clock.advance(by: step) }
-    }
-    #expect(condition())
-  }
-
   // MARK: Rates
-
-  @Test func `two objects with many callers start at the rate`() async throws {
-    let starts = Shared<[(object: Int, permit: LimiterPermit)]>([])
-    try await withThrowingTaskGroup { group in
-      for object in 0..<2 {
-        let limiter = try makeLimiter(LimiterConfiguration(rate: Self.rate))
-        for _ in 0..<20 {
-          group.addTask {
-            let permit = try await limiter.acquire()
-            starts.change { $0.append((object, permit)) }
-          }
-        }
-      }
-      await advance { starts.value.count == 40 }
-      try await group.waitForAll()
-    }
-    var counted = RateLimitTests.Starts()
-    counted.all = starts.value.map { ($0.permit.time.latest, 1) }
-    counted.expect(within: Self.rate)
-    // The limit is reached, and both objects have their turns.
-    #expect(clock.now.offset < .seconds(40))
-    #expect(Set(starts.value.prefix(20).map(\.object)) == [0, 1])
-  }
-
-  @Test func `an object with one caller is not starved by one with many`() async throws {
-    let busy = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
-    let other = try makeLimiter(LimiterConfiguration(rate: RateLimit(1, per: .seconds(1))))
-    let busyCount = Shared(0)
-    let otherCount = Shared(0)
-    let tasks = (0..<51).map { number in
-      Task {
-        while !Task.isCancelled {
-          _ = try await (number == 0 ? other : busy).acquire()
-          (number == 0 ? otherCount : busyCount).change { $0 += 1 }
-        }
-      }
-    }
-    await advance(by: .milliseconds(250)) { otherCount.value >= 10 }
-    #expect(busyCount.value <= 60)
-    for task in tasks { task.cancel() }
-    for task in tasks { _ = await task.result }
-  }
 
   @Test func `a limit survives its objects`() async throws {
     var count = 0
@@ -118,37 +67,6 @@ import Testing
   }
 
   // MARK: Permits
-
-  @Test func `no more permits are held than the limit`() async throws {
-    let running = Shared(0)
-    let most = Shared(0)
-    let ended = Shared(0)
-    let clock = clock
-    try await withThrowingTaskGroup { group in
-      for _ in 0..<3 {
-        let limiter = try makeLimiter(LimiterConfiguration(concurrency: 4))
-        for _ in 0..<10 {
-          group.addTask {
-            try await limiter.withPermit {
-              let count = running.change { count in
-                count += 1
-                return count
-              }
-              most.change { $0 = max($0, count) }
-              // Longer than the lease, which is renewed.
-              try await clock.sleep(for: .seconds(45))
-              running.change { $0 -= 1 }
-            }
-            ended.change { $0 += 1 }
-          }
-        }
-      }
-      await advance(by: .seconds(1)) { ended.value == 30 }
-      try await group.waitForAll()
-    }
-    #expect(most.value == 4)
-    #expect(clock.now.offset < .seconds(45 * 30 / 4 + 45))
-  }
 
   @Test func `a permit that is never released comes back`() async throws {
     let crashed = try makeLimiter(LimiterConfiguration(concurrency: 1, lease: .seconds(20)))
@@ -198,14 +116,14 @@ import Testing
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1))
     let permit = try await limiter.acquire()
     let order = Shared<[Int]>([])
-    var tasks: [Task<Void, any Error>] = []
-    for number in 0..<3 {
-      tasks.append(
-        Task {
-          try await limiter.withPermit { order.change { $0.append(number) } }
-        })
-      await yield()
+    let arrival = ArrivalOrder()
+    let tasks = (0..<3).map { number in
+      Task(executorPreference: arrival) {
+        try await limiter.withPermit { order.change { $0.append(number) } }
+      }
     }
+    // The first one waits for the permit, and the others for the first one.
+    try await clock.waitForSleepers(1)
     // A caller that does not wait comes after those that do.
     #expect(try await limiter.tryAcquire() == nil)
     try await permit.release()

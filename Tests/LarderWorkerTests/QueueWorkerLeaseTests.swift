@@ -77,8 +77,8 @@ import Testing
     await yield()
     #expect(worker.statistics().processed == 0)
     try await queue.resume()
-    for _ in 0..<100 where worker.statistics().processed < 2 { await yield() }
-    // The clock has not moved, so the lease was not waited for.
+    // The clock does not move, so the lease is not waited for.
+    await yieldUntil { worker.statistics().processed == 2 }
     #expect(batches.withLock { $0 } == [[2], [1]])
     worker.shutDown()
     try await result
@@ -112,7 +112,7 @@ import Testing
     }
     try await stuckQueue.stuck.waitForCalls(1)
     worker.shutDown()
-    for _ in 0..<40 where !hasStopped.withLock({ $0 }) {
+    while !hasStopped.withLock({ $0 }) {
       await yield()
       clock.advance(by: .seconds(1))
     }
@@ -163,7 +163,8 @@ import Testing
         QueueHandler(other) { delivery in log.withLock { $0.append(delivery.attempt) } },
       ], concurrency: 1, clock: clock)
     async let result: Void = worker.run()
-    await yield()
+    // Both queues are waited for.
+    try await clock.waitForSleepers(2)
     try await queue.enqueue(0)
     try await gate.waitForSleepers(1)
     try await other.enqueue(1)

@@ -24,52 +24,8 @@ import Testing
       time: .manual(clock), clock: clock)
   }
 
-  /// The closures of several workers that run, and the times of their starts.
-  private final class Work: Sendable {
-    private struct State {
-      var running = 0
-      var most = 0
-      var starts: [Duration] = []
-    }
-
-    private let state = Locked(State())
-    private let clock: ManualClock
-
-    init(_ clock: ManualClock) { self.clock = clock }
-
-    var most: Int { state.withLock { $0.most } }
-
-    var starts: [Duration] { state.withLock { $0.starts } }
-
-    func run(for duration: Duration) async throws {
-      state.withLock { state in
-        state.running += 1
-        state.most = max(state.most, state.running)
-        state.starts.append(clock.now.offset)
-      }
-      defer { state.withLock { $0.running -= 1 } }
-      if duration > .zero { try await clock.sleep(for: duration) }
-    }
-  }
-
   private func yield() async {
     for _ in 0..<1000 { await Task.yield() }
-  }
-
-  /// Runs two workers until they have processed some items.
-  private func run(
-    _ workers: [QueueWorker], until count: Int, step: Duration = .milliseconds(500)
-  ) async throws {
-    try await withThrowingTaskGroup { group in
-      for worker in workers { group.addTask { try await worker.run() } }
-      for _ in 0..<5000 where workers.map({ $0.statistics().processed }).reduce(0, +) < count {
-        await yield()
-        clock.advance(by: step)
-      }
-      #expect(workers.map { $0.statistics().processed }.reduce(0, +) == count)
-      for worker in workers { worker.shutDown() }
-      try await group.waitForAll()
-    }
   }
 
   @Test func `a hung closure keeps its permit until it ends`() async throws {
@@ -89,43 +45,6 @@ import Testing
     try await yieldUntil { try await limiter.tryAcquire() != nil }
     worker.shutDown()
     try await result
-  }
-
-  @Test func `two workers together process at most as many items as the limit`() async throws {
-    let work = Work(clock)
-    let queue = try await makeQueue(0..<20)
-    let workers = try (0..<2).map { _ in
-      QueueWorker(
-        [
-          QueueHandler(queue, limiter: try makeLimiter(concurrency: 3)) { _ in
-            // Longer than the leases of items and permits.
-            try await work.run(for: .seconds(50))
-          }
-        ], clock: clock)
-    }
-    try await run(workers, until: 20)
-    #expect(work.most == 3)
-    // All permits were released.
-    let limiter = try makeLimiter(concurrency: 3)
-    for _ in 0..<3 { #expect(try await limiter.tryAcquire() != nil) }
-  }
-
-  @Test func `two workers together start at the rate`() async throws {
-    let work = Work(clock)
-    let queue = try await makeQueue(0..<20)
-    let rate = RateLimit(6, per: .seconds(60), burst: 2)
-    let workers = try (0..<2).map { _ in
-      QueueWorker(
-        [QueueHandler(queue, limiter: try makeLimiter(rate: rate)) { _ in try await work.run(for: .zero) }],
-        clock: clock)
-    }
-    try await run(workers, until: 20)
-    let starts = work.starts
-    for (first, time) in starts.enumerated() {
-      for last in first..<starts.count { #expect(Double(last - first + 1) <= 2 + (starts[last] - time) / .seconds(10)) }
-    }
-    // The limit is reached: no start was lost to a worker that found no item.
-    #expect(clock.now.offset < .seconds(200))
   }
 
   @Test func `an idle worker uses no start`() async throws {

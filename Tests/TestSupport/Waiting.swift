@@ -1,3 +1,4 @@
+import Dispatch
 import Larder
 package import Testing
 
@@ -62,6 +63,20 @@ extension Task where Failure == any Error {
       return isDone.isSet
     }
     return try await value
+  }
+}
+
+/// Runs the tasks that prefer it in the order of their creation, each up to its first suspension.
+///
+/// So their calls arrive in this order, even if all of them wait.
+package final class ArrivalOrder: TaskExecutor {
+  private let queue = DispatchQueue(label: "ArrivalOrder")
+
+  package init() {}
+
+  package func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
 

@@ -64,7 +64,7 @@ struct ServerTests {
 
   @Test("Stopping the server ends running requests", .timeLimit(.minutes(5)))
   func stops() async throws {
-    let silence = Duration.seconds(10)
+    let silence = Duration.seconds(45)
     let (requests, continuation) = AsyncStream<Void>.makeStream()
     let start = ContinuousClock.now
     let server = try await Server(silence: silence) { _ in

@@ -185,7 +185,9 @@ import Testing
   }
 
   private func cached(_ store: TieredStore<some DataStore<Int>, some DataStore>) async throws -> Int? {
-    try await store.value(forKey: "a", policy: .cacheOnly)
+    // A load gives the value to its reader before it has stored the copy.
+    await yieldUntil { store.state.withLock { $0.busy.isIdle } }
+    return try await store.value(forKey: "a", policy: .cacheOnly)
   }
 
   @Test func `a reported copy is not used`() async throws {
