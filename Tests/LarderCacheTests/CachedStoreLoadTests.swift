@@ -274,7 +274,7 @@ import TestSupport
     let base: FaultyStore<MemoryStore<Int>>
     let callers = Locked<[String?]>([])
     let priorities = Locked<[TaskPriority]>([])
-    /// Whether a read of one key waits until its priority is high, as a reader's that joins it.
+    /// A Boolean value that indicates whether a read of one key waits for a reader of high priority that joins it.
     private let awaitsEscalation: Bool
 
     init(base: FaultyStore<MemoryStore<Int>>, awaitsEscalation: Bool = false) {
