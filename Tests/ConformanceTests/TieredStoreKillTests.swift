@@ -30,6 +30,9 @@ import Testing
   /// Reads, reloads and writes without end, until the process is killed after a delay in microseconds.
   private static func work(in folder: String, seed: UInt64, dyingAfter delay: Int) async throws {
     let store = try await open(in: folder)
+    // The next process has a copy to use.
+    _ = try await store.value(forKey: "key0")
+    while try await store.cache.count(in: .all) == 0 { await Task.yield() }
     Thread.detachNewThread {
       usleep(UInt32(delay))
       kill(getpid(), SIGKILL)

@@ -244,10 +244,14 @@ import Testing
   }
 
   @Test func `many uses share a commit`() async throws {
+    var configuration = configuration
+    // Nothing is written before there are as many uses as a batch has.
+    configuration.useInterval = .seconds(60)
     let base = MemoryStore<[UInt8]>().faulty()
     let store = try await base.bounded(bytes: .max, configuration: configuration)
     try await store.apply(ChangeBatch((0..<256).map { .set(StoreKey(integer: $0), nine) }))
     let keys = (0..<256).map { StoreKey(integer: $0) }
+    clock.seconds += 60
     let before = base.operationCount
     _ = try await store.values(forKeys: keys)
     try await store.synchronize()

@@ -76,17 +76,6 @@ import Testing
     try await limited.close()
   }
 
-  /// Repeats a write that a busy machine delays for longer than its short limit.
-  private func untilInTime<Result: Sendable>(_ write: () async throws -> Result) async throws -> Result {
-    while true {
-      do {
-        return try await write()
-      } catch let error as StoreError where error.code == .timedOut {
-        await Task.yield()
-      }
-    }
-  }
-
   @Test func `a cancelled write ends immediately`() async throws {
     let limited = try await environment(.seconds(3600))
     let store = try await LMDBStore<Int>(in: limited)

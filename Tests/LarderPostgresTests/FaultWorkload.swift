@@ -51,13 +51,20 @@ struct FaultWorkload: Sendable {
     // A call takes about twice as long at most, and longer only to find out its outcome.
     timeLimit = timeout * 3
     self.lease = lease
-    database = try await PostgresDatabase(connection, schema: schema, isolation: isolation, timeout: timeout)
-    store = try await PostgresStore(in: database, name: FaultWorkload.storeName, codec: .json())
-    queue = try await PostgresQueue(
-      in: database, name: FaultWorkload.queueName,
-      // The memory of its ids shows which items there were.
-      configuration: PostgresQueueConfiguration(
-        policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate, duplicateWindow: .seconds(86_400))))
+    let database = try await untilInTime {
+      try await PostgresDatabase(connection, schema: schema, isolation: isolation, timeout: timeout)
+    }
+    self.database = database
+    store = try await untilInTime {
+      try await PostgresStore(in: database, name: FaultWorkload.storeName, codec: .json())
+    }
+    queue = try await untilInTime {
+      try await PostgresQueue(
+        in: database, name: FaultWorkload.queueName,
+        // The memory of its ids shows which items there were.
+        configuration: PostgresQueueConfiguration(
+          policy: QueuePolicy(maximumDeliveries: nil, retryPolicy: .immediate, duplicateWindow: .seconds(86_400))))
+    }
     log = try FaultLog(path)
   }
 

@@ -89,14 +89,14 @@ import Testing
         await #expect(throws: CancellationError.self) { try await read.value }
         let count =
           "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND application_name = '\(setting.schema)'"
-        #expect(try await setting.psql(count) == "0")
+        try await waitUntil { try await setting.psql(count) == "0" }
         let transaction = Task { try await setting.database.read { try await $0.execute("SELECT pg_sleep(3600)") } }
         let sleeping =
           "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND application_name = '\(setting.schema)'"
         try await waitUntil { try await setting.psql(sleeping) != "0" }
         transaction.cancel()
         await #expect(throws: CancellationError.self) { try await transaction.value }
-        #expect(try await setting.psql(sleeping) == "0")
+        try await waitUntil { try await setting.psql(sleeping) == "0" }
       }
       #expect(try await store.value(forKey: "k") == nil)
     }
@@ -187,7 +187,7 @@ import Testing
       }, onLoss: { _, _ in })
     _ = await first.run(Request(statements: [.command("LISTEN \(channel)")]))
     // Its answer comes, and the look at its deadline is planned all the same.
-    let deadline = ContinuousClock.now + .seconds(3)
+    let deadline = ContinuousClock.now + .seconds(10)
     _ = await first.run(Request(statements: [.command("SELECT 1")], deadline: deadline))
     try await server.run(psql: "NOTIFY \(channel)")
     try await waitUntil { isHeld.isSet }

@@ -145,8 +145,12 @@ private struct HostProcess: Codable {
 
   /// Does the work of this process until there is a file `stop`.
   func run() async throws {
-    let database = try await PostgresDatabase(connection, schema: schema, connections: 2, timeout: .seconds(2))
-    let store = try await PostgresStore<Int>(in: database, name: "counters", reportsChanges: true).cached()
+    let database = try await untilInTime {
+      try await PostgresDatabase(connection, schema: schema, connections: 2, timeout: .seconds(2))
+    }
+    let store = try await untilInTime {
+      try await PostgresStore<Int>(in: database, name: "counters", reportsChanges: true)
+    }.cached()
     var log = HostLog()
     var (isReady, continues) = (false, false)
     while !FileManager.default.fileExists(atPath: "\(folder)/stop") {

@@ -172,6 +172,7 @@ import Testing
     let queue = try await open(wall: { wall.withLock { $0 } })
     try await queue.enqueue(1, after: .seconds(3600))
     try await expectDelivery(of: queue) {
+      try await clock.waitForSleepers(1)
       wall.withLock { $0 += 3600 }
       clock.advance(by: .seconds(31))
     }

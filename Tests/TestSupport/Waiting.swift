@@ -66,6 +66,17 @@ extension Task where Failure == any Error {
   }
 }
 
+/// Repeats a call with a short time limit until a busy machine has not delayed it for longer.
+package func untilInTime<Result: Sendable>(_ call: () async throws -> Result) async throws -> Result {
+  while true {
+    do {
+      return try await call()
+    } catch let error as StoreError where error.code == .timedOut {
+      await Task.yield()
+    }
+  }
+}
+
 /// Runs the tasks that prefer it in the order of their creation, each up to its first suspension.
 ///
 /// So their calls arrive in this order, even if all of them wait.

@@ -20,7 +20,7 @@ struct ConnectionTests {
     }
     try await TestProxy.run(originPort: origin.port) { proxy async throws in
       for target in ["/1", "/2", "/last", "/4", "/5"] {
-        #expect(try await proxy.exchange("GET \(target)").body == "ok")
+        #expect(try await proxy.exchange("GET \(target)", untilClosed: true).body == "ok")
       }
       #expect(try await proxy.exchange("POST /6", body: "text").body == "ok")
       #expect(origin.requests.map(\.connection) == [0, 0, 0, 1, 1, 1])
@@ -64,7 +64,7 @@ struct ConnectionTests {
       return .keep
     }
     try await TestProxy.run(originPort: origin.port) { proxy async throws in
-      #expect(try await proxy.exchange("GET /").status == 200)
+      #expect(try await proxy.exchange("GET /", untilClosed: true).status == 200)
       #expect(try await proxy.exchange("GET /closed").status == (closings == 1 ? 200 : 502))
     }
     #expect(origin.requests.map(\.connection) == [0, 0, 1])
@@ -79,7 +79,7 @@ struct ConnectionTests {
       return .keep
     }
     try await TestProxy.run(originPort: origin.port) { proxy async throws in
-      #expect(try await proxy.exchange("GET /").status == 200)
+      #expect(try await proxy.exchange("GET /", untilClosed: true).status == 200)
       #expect(try await proxy.exchange("POST /", body: body).status == 502)
     }
     #expect(origin.requests.map(\.method) == ["GET", "POST"])

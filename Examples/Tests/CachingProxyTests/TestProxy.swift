@@ -93,11 +93,18 @@ struct TestProxy: Sendable {
   ///   - start: The method and the request target.
   ///   - fields: Further lines of the head, each with its line break.
   ///   - body: The body, whose length is then sent too.
-  func exchange(_ start: String, fields: String = "", body: String = "") async throws -> Message {
+  ///   - waits: A Boolean value that indicates whether the proxy has dealt with the end of the response, and so may use the
+  ///     connection to the origin again, when this method returns. Defaults to `false`.
+  func exchange(
+    _ start: String, fields: String = "", body: String = "", untilClosed waits: Bool = false
+  ) async throws -> Message {
     let length = body.isEmpty ? "" : "Content-Length: \(body.unicodeScalars.count)\r\n"
     let response = try await Wire.connect(to: port) { wire in
-      try await wire.send("\(start) HTTP/1.1\r\nHost: proxy\r\n\(fields)\(length)\r\n\(body)")
-      return try await wire.readResponse(hasBody: !start.hasPrefix("HEAD"))
+      let close = waits ? "Connection: close\r\n" : ""
+      try await wire.send("\(start) HTTP/1.1\r\nHost: proxy\r\n\(fields)\(close)\(length)\r\n\(body)")
+      let response = try await wire.readResponse(hasBody: !start.hasPrefix("HEAD"))
+      while waits, try await wire.readSome() != nil {}
+      return response
     }
     guard let response else { throw NoResponse() }
     return response

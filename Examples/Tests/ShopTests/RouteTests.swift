@@ -101,12 +101,14 @@ final class RouteTests: Sendable {
       let login = try await send(.POST, "\(address)/login", [:], #"{"user":"Ada"}"#)
       let cookie = login.headers.first(name: "Set-Cookie") ?? ""
       #expect(try await send(.GET, "\(address)/me", ["Cookie": cookie]).status == 200)
-      #expect(try await refused(of: 20, address, cookie, "a") > 0)
+      // Two at a time, or a slow disk makes them fewer than the limit.
+      async let others = refused(of: 20, address, cookie, "a")
+      #expect(try await refused(of: 20, address, cookie, "c") + others > 0)
       let bytes = try await SQLiteStore(path: "\(folder)/shop.sqlite", codec: .raw)
       let settings = bytes.typed(JSONText.self, prefix: "settings/", codec: .jsonText)
       try await settings.setValue(JSONText("100000"), forKey: "limits.orders.rate")
       // The policy in the response shows when the instance has seen the change.
-      let end = ContinuousClock.now + .seconds(30)
+      let end = ContinuousClock.now + .seconds(300)
       var (policy, number) = ("", 0)
       while ContinuousClock.now < end, !policy.contains("q=100000;") {
         number += 1

@@ -8,7 +8,7 @@ import Testing
 
 @testable import LarderHTTPCache
 
-@Suite struct CollapsingTests {
+@Suite(.timeLimit(.minutes(5))) struct CollapsingTests {
   private static let callers = 1_000
 
   private func start(
@@ -59,7 +59,8 @@ import Testing
       return HTTPForwardedResponse(head: head(.notModified, fields))
     }
     let callers = start(test, origin)
-    try await waitForWaiters(test, origin)
+    // A request beside a stale response has a time limit, too.
+    try await waitForWaiters(test, origin, Self.callers)
     gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)
@@ -106,7 +107,8 @@ import Testing
     }
     func two(reaching count: Int) async throws {
       let callers = (0..<2).map { _ in Task { try await test.get(from: origin).body } }
-      try await waitUntil { origin.count >= count }
+      // The other caller waits with a limit.
+      try await waitUntil { origin.count >= count && test.clock.sleeperCount >= 1 }
       gate.open()
       for caller in callers { _ = try await caller.value }
     }
@@ -201,7 +203,7 @@ import Testing
       return HTTPForwardedResponse(head: head(.badGateway))
     }
     let callers = (0..<20).map { _ in Task { try await test.get(from: origin).body } }
-    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= 19 }
+    try await waitUntil { origin.count >= 1 && test.clock.sleeperCount >= 20 }
     gate.open()
     for caller in callers { #expect(try await caller.value == "body") }
     #expect(origin.count == 1)

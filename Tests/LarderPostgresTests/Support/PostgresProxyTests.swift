@@ -122,7 +122,7 @@ import Testing
       for _ in 0..<3 {
         group.addTask {
           await #expect(throws: PostgresFailure.self) {
-            try await server.run(psql: "SELECT pg_sleep(5)", connectionString: proxy.connectionString)
+            try await server.run(psql: "SELECT pg_sleep(300)", connectionString: proxy.connectionString)
           }
         }
       }

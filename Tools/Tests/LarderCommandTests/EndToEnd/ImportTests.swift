@@ -154,7 +154,8 @@ import Testing
     async throws
   {
     let store = kind.url(in: folder)
-    let path = try folder.write(lines(2000), to: "lines")
+    // More acknowledgements than a pipe holds.
+    let path = try folder.write(lines(20_000), to: "lines")
     let run = try await Tool.shell(
       "{ larder import \"$1\" \"$2\" --acknowledge --batch 1; echo $? >&2; } | head -1", store, path)
     #expect(run.output == "1\n")

@@ -205,7 +205,7 @@ import Testing
     try await set("stays", "1", "--ttl", "1h")
     let watch = try Watch([store, "--initial"], folder)
     #expect(await watch.next() == #"{"key":"stays","change":"set","value":1}"#)
-    try await set("goes", "2", "--ttl", "2s")
+    try await set("goes", "2", "--ttl", "5s")
     #expect(await watch.next() == #"{"key":"goes","change":"set","value":2}"#)
     #expect(await watch.next() == #"{"key":"goes","change":"removed"}"#)
     #expect(try await Tool.larder("purge", store).status == 0)
