@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// Workers that share a limiter.
-@Suite struct QueueWorkerLimiterTests {
+@Suite(.timeLimit(.minutes(5))) struct QueueWorkerLimiterTests {
   private typealias Queue = StoreQueue<MemoryStore<[UInt8]>, Int>
   private let clock = ManualClock()
   private let bytes = MemoryStore<[UInt8]>()
@@ -79,10 +79,11 @@ import Testing
     let permit = try await makeLimiter(concurrency: 1).acquire()
     let worker = QueueWorker([QueueHandler(queue, limiter: try makeLimiter(concurrency: 1)) { _ in }], clock: clock)
     async let result: Void = worker.run()
-    await yield()
-    // It arrives while the worker waits for an item.
+    // The permit is renewed, and the worker waits for an item.
+    try await clock.waitForSleepers(2)
     try await queue.enqueue(1)
-    await yield()
+    // It gives the item back, and then waits for a permit.
+    await yieldUntil { worker.statistics().givenBack == 1 }
     #expect(try await queue.counts().waiting == 1)
     worker.shutDown()
     try await result
