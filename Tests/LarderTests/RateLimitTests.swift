@@ -10,6 +10,11 @@ import Testing
 
     /// Expects that every window has at most as many starts as the limit permits.
     func expect(within limit: RateLimit, _ place: SourceLocation = #_sourceLocation) {
+      if let excess = excess(over: limit) { Issue.record("\(excess)", sourceLocation: place) }
+    }
+
+    /// Describes the first window with more starts than the limit permits; `nil` if all keep it.
+    func excess(over limit: RateLimit) -> String? {
       let interval = Int128(limit.interval / .nanoseconds(1))
       for first in all.indices {
         var sum: Int128 = 0
@@ -18,10 +23,10 @@ import Testing
           let length = Int128(all[last].time - all[first].time)
           // At most burst + rate × t, without rounding.
           guard (sum - Int128(limit.burst)) * interval > length * Int128(limit.count) else { continue }
-          Issue.record("\(sum) starts in \(length) ns with \(limit)", sourceLocation: place)
-          return
+          return "\(sum) starts in \(length) ns with \(limit)"
         }
       }
+      return nil
     }
   }
 

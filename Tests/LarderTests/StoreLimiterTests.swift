@@ -27,11 +27,6 @@ import Testing
     func change<Result: Sendable>(_ body: (inout Value) -> Result) -> Result { locked.withLock { body(&$0) } }
   }
 
-  /// Yields to other tasks so often that work in progress has ended afterward.
-  private func yield() async {
-    for _ in 0..<500 { await Task.yield() }
-  }
-
   // MARK: Rates
 
   @Test func `a limit survives its objects`() async throws {
@@ -74,7 +69,7 @@ import Testing
     var permit: LimiterPermit? = try await crashed.acquire()
     try await clock.waitForSleepers(1)
     permit = nil
-    while clock.sleeperCount > 0 { await Task.yield() }
+    await yieldUntil { clock.sleeperCount == 0 }
     let limiter = try makeLimiter(LimiterConfiguration(concurrency: 1, lease: .seconds(20)))
     let task = Task { try await limiter.acquire() }
     for _ in 0..<20 {

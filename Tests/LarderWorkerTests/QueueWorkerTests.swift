@@ -218,7 +218,7 @@ import Testing
     try await queue.close()
   }
 
-  @Test func `queues share slots by weight`() async throws {
+  @Test func `a queue with less weight is not starved`() async throws {
     let folder = try TemporaryFolder()
     let (first, second) = (try await makeQueue(in: folder, "a"), try await makeQueue(in: folder, "b"))
     try await first.enqueue((0..<4000).map { QueueInput($0) })
