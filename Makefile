@@ -256,4 +256,4 @@ lint: ## Check every Swift file against .swift-format, and the text of code, gui
 	@Scripts/lint-commits
 
 clean: ## Remove all build products.
-	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build Fuzzing/.build
+	rm -rf .build .build-tsan Tools/.build Examples/.build Benchmarks/.build Fuzzing/.build Mutation/.build
