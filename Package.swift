@@ -511,9 +511,10 @@ let package = Package(
         "LarderTesting", "LarderBatching", "LarderBounded", "LarderCache", "LarderCBOR", "LarderCompressedFile",
         "LarderCompression",
         "LarderCoordination", "LarderCrypto", "LarderExpiry",
-        "LarderFiles", "LarderIndexes", "LarderJSON", "LarderKit", "LarderLMDB", "LarderMetrics", "LarderMirror",
-        "LarderObservation", "LarderQueue", "LarderSQLite", "LarderStoreQueue", "LarderWorker", "TestSupport",
-        "Watched", "WholeFile",
+        "LarderFiles", "LarderGRDB", "LarderIndexes", "LarderJSON", "LarderKit", "LarderLMDB", "LarderMetrics",
+        "LarderMirror", "LarderObservation", "LarderPostgres", "LarderQueue", "LarderSQLite", "LarderStoreQueue",
+        "LarderWorker", "TestSupport", "Watched", "WholeFile",
+        .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["GRDB"])),
       ]),
 
     // The packages of the guides to writing a store and a decorator. They are here so that their tests run with those of this

@@ -1,5 +1,6 @@
-#if Compression && LMDB && Metrics && SQLite && os(Linux)
+#if Compression && GRDB && LMDB && Metrics && Postgres && SQLite && os(Linux)
 import Foundation
+import GRDB
 import Larder
 import LarderBatching
 import LarderBounded
@@ -7,11 +8,13 @@ import LarderCBOR
 import LarderCache
 import LarderCompressedFile
 import LarderExpiry
+import LarderGRDB
 import LarderIndexes
 import LarderJSON
 import LarderLMDB
 import LarderMetrics
 import LarderObservation
+import LarderPostgres
 import LarderQueue
 import LarderSQLite
 import LarderStoreQueue
@@ -21,14 +24,19 @@ import Testing
 
 /// A process that works for long needs no more descriptors, threads and memory at its end than after its first part.
 ///
-/// `LARDER_OPERATIONS` sets the number of operations of each store. With a million, a leak of sixteen bytes
-/// with each is found.
+/// `LARDER_OPERATIONS` sets the number of operations of each store, and ten times that of one in PostgreSQL. With a million, a
+/// leak of sixteen bytes with each is found.
 @Suite(.limitedParallelism, .timeLimit(.minutes(60))) struct FlatResourcesTests {
   /// Stores and queues with a thousand keys, in a process of their own.
   enum Subject: String, CaseIterable, Codable {
-    case memory, json, compressed, lmdb, sqlite, stack, indexed, bounded, queue, storeQueue
+    case memory, json, compressed, lmdb, sqlite, grdb, postgres, stack, indexed, bounded
+    case queue, storeQueue, postgresQueue
 
-    func run(in folder: String, count: Int) async throws {
+    /// A Boolean value that indicates whether the subject needs a server.
+    var isOnServer: Bool { self == .postgres || self == .postgresQueue }
+
+    /// - Parameter server: The connection string of the server, if the subject needs one.
+    func run(in folder: String, server: String, count: Int) async throws {
       switch self {
       case .memory: try await work(on: MemoryStore<Int>(), count)
       case .json:
@@ -42,6 +50,16 @@ import Testing
       case .sqlite:
         try await work(
           on: SQLiteStore(path: folder + "/s.sqlite", codec: .cbor(Int.self), durability: .buffered), count)
+      case .grdb:
+        var configuration = Configuration()
+        configuration.prepareDatabase { try $0.execute(sql: "PRAGMA synchronous = OFF") }
+        let database = try DatabaseQueue(path: folder + "/s.sqlite", configuration: configuration)
+        try await work(on: GRDBStore(in: database, codec: .cbor(Int.self)), count)
+        try database.close()
+      case .postgres:
+        let database = try await PostgresDatabase(server, durability: .buffered)
+        try await work(on: PostgresStore(in: database, name: rawValue, codec: .cbor(Int.self)), count)
+        await database.close()
       case .stack:
         let base = try await LMDBStore(
           path: folder + "/s", codec: .cbor(Int.self).expiring(), durability: .buffered)
@@ -58,6 +76,10 @@ import Testing
       case .storeQueue:
         let base = try await LMDBStore(path: folder + "/s", codec: .raw, durability: .buffered)
         try await work(onQueue: base.queue(of: Int.self, prefix: "q/", codec: .cbor()), count)
+      case .postgresQueue:
+        let database = try await PostgresDatabase(server, durability: .buffered)
+        try await work(onQueue: PostgresQueue(in: database, name: rawValue, codec: .cbor(Int.self)), count)
+        await database.close()
       }
     }
 
@@ -152,10 +174,11 @@ import Testing
 
   @Test(arguments: Subject.allCases) func `descriptors threads and memory stay flat`(subject: Subject) async throws {
     let folder = try TemporaryFolder()
-    let (path, count) = (folder.path, Self.operationCount)
+    let server = subject.isOnServer ? try await PostgresServer.local.connectionString : ""
+    let (path, count) = (folder.path, Self.operationCount / (subject.isOnServer ? 10 : 1))
     await #expect(processExitsWith: .success) {
-      [path = path as String, count = count as Int, subject = subject as Subject] in
-      try await subject.run(in: path, count: count)
+      [path = path as String, server = server as String, count = count as Int, subject = subject as Subject] in
+      try await subject.run(in: path, server: server, count: count)
     }
   }
 }
