@@ -87,6 +87,16 @@ import Testing
     }
   }
 
+  @Test(arguments: [
+    (#"{"\u0024base64":"AQID"}"#, "43010203"), (#"{"\u0024$base64":"AQID"}"#, "a167246261736536346441514944"),
+    (#"{"\u0061":[ ]}"#, "a1616180"), ("-0", "00"), ("-9223372036854775808", "3b7fffffffffffffff"),
+    ("9223372036854775807", "1b7fffffffffffffff"), ("-9223372036854775809", "3b8000000000000000"),
+    ("9223372036854775808", "1b8000000000000000"),
+    ("[" + String(repeating: "0,", count: 23) + "0]", "9818" + String(repeating: "00", count: 24)),
+  ]) func `JSON becomes the shortest form`(_ text: String, _ hex: String) throws {
+    #expect(try CBORItem(JSONText(text)) == item(hex))
+  }
+
   @Test(arguments: ["1e999", "-1e999", String(repeating: "9", count: 40), #"{"a":1,"a":2}"#, #"[{"b":{"a":1,"a":2}}]"#])
   func `unrepresentable items are refused`(_ text: String) throws {
     let json = try JSONText(text)

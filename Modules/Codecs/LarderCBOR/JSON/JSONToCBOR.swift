@@ -21,26 +21,66 @@ enum JSONToCBOR {
 
   /// Appends a value as CBOR.
   static func append(_ json: JSONText, to bytes: inout [UInt8]) throws {
-    if let text = try json.string() {
-      try CBORCodec<String>().encode(text, into: &bytes)
-    } else if let elements = try json.elements() {
-      appendHead(0x80, UInt64(elements.count), to: &bytes)
-      for element in elements { try append(element, to: &bytes) }
-    } else if let members = try json.members() {
-      if try !appendTagged(members, to: &bytes) { try appendMap(members, to: &bytes) }
-    } else {
-      switch json.description {
-      case "null": bytes.append(0xF6)
-      case "true": bytes.append(0xF5)
-      case "false": bytes.append(0xF4)
-      case let number: try append(number: number, to: &bytes)
+    var scanner = JSONScanner(json.bytes[...])
+    try appendValue(from: &scanner, to: &bytes)
+  }
+
+  /// Appends the value that follows in validated text.
+  private static func appendValue(from scanner: inout JSONScanner, to bytes: inout [UInt8]) throws {
+    switch scanner.current {
+    case UInt8(ascii: "\""):
+      append(text: try scanner.string(), to: &bytes)
+    case UInt8(ascii: "["):
+      try appendContainer(0x80, to: &bytes) { bytes in
+        var count = 0
+        try scanner.forEachElement {
+          count += 1
+          try appendValue(from: &$0, to: &bytes)
+        }
+        return count
       }
+    case UInt8(ascii: "{"):
+      try appendObject(from: &scanner, to: &bytes)
+    case UInt8(ascii: "n"), UInt8(ascii: "t"), UInt8(ascii: "f"):
+      let literal = try scanner.value()
+      bytes.append(literal.first == UInt8(ascii: "n") ? 0xF6 : literal.first == UInt8(ascii: "t") ? 0xF5 : 0xF4)
+    default:
+      try append(number: String(decoding: try scanner.value(), as: UTF8.self), to: &bytes)
     }
+  }
+
+  private static func append(text: [UInt8], to bytes: inout [UInt8]) {
+    appendHead(0x60, UInt64(text.count), to: &bytes)
+    bytes += text
+  }
+
+  /// Appends an array or a map.
+  ///
+  /// - Parameters:
+  ///   - major: The major type, in the upper three bits.
+  ///   - bytes: The bytes.
+  ///   - content: A closure that appends the content, and returns the number of elements or pairs.
+  private static func appendContainer(
+    _ major: UInt8, to bytes: inout [UInt8], _ content: (inout [UInt8]) throws -> Int
+  ) rethrows {
+    let start = bytes.count
+    bytes.append(major)
+    let count = try content(&bytes)
+    // The head of a short container has the one byte that is there.
+    var head: [UInt8] = []
+    appendHead(major, UInt64(count), to: &head)
+    bytes.replaceSubrange(start...start, with: head)
   }
 
   private static func append(number text: String, to bytes: inout [UInt8]) throws {
     let tooLarge = CBORConversionError(description: "the number is too large")
-    if let small = Int128(text) {
+    if let small = Int(text) {
+      if small >= 0 {
+        appendHead(0x00, UInt64(small), to: &bytes)
+      } else {
+        appendHead(0x20, UInt64(~small), to: &bytes)
+      }
+    } else if let small = Int128(text) {
       try CBORCodec<Int128>().encode(small, into: &bytes)
     } else if text.contains(where: { ".eE".contains($0) }) {
       guard let number = Double(text), number.isFinite else { throw tooLarge }
@@ -56,18 +96,29 @@ enum JSONToCBOR {
     }
   }
 
-  private static func appendMap(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws {
-    // Compared by bytes, because strings that Swift considers equal may be different names.
-    var names = Set<[UInt8]>(minimumCapacity: members.count)
-    appendHead(0xA0, UInt64(members.count), to: &bytes)
-    for member in members {
-      let isEscaped = isMark(member.name) && member.name.hasPrefix("$$")
-      let name = isEscaped ? String(member.name.dropFirst()) : member.name
-      guard names.insert(Array(name.utf8)).inserted else {
-        throw CBORConversionError(description: "the object contains this name twice")
+  private static func appendObject(from scanner: inout JSONScanner, to bytes: inout [UInt8]) throws {
+    // Most objects are no tagged ones. The `$` of a tagged one may be escaped.
+    let start = scanner.text[scanner.position...].prefix(3)
+    if start.elementsEqual("{\"$".utf8) || start.elementsEqual("{\"\\".utf8) {
+      var whole = scanner
+      if let members = try JSONText(try whole.value()).members(), try appendTagged(members, to: &bytes) {
+        scanner = whole
+        return
       }
-      try CBORCodec<String>().encode(name, into: &bytes)
-      try append(member.value, to: &bytes)
+    }
+    try appendContainer(0xA0, to: &bytes) { bytes in
+      // Compared by bytes, because strings that Swift considers equal may be different names.
+      var names = Set<[UInt8]>()
+      try scanner.forEachMember { _, name, scanner in
+        let isEscaped = name.starts(with: "$$".utf8) && isMark(String(decoding: name, as: UTF8.self))
+        let name = isEscaped ? Array(name.dropFirst()) : name
+        guard names.insert(name).inserted else {
+          throw CBORConversionError(description: "the object contains this name twice")
+        }
+        append(text: name, to: &bytes)
+        try appendValue(from: &scanner, to: &bytes)
+      }
+      return names.count
     }
   }
 
@@ -75,8 +126,7 @@ enum JSONToCBOR {
   ///
   /// - Returns: A Boolean value that indicates whether the object is a tagged object. If not, nothing is appended.
   private static func appendTagged(_ members: [JSONText.Member], to bytes: inout [UInt8]) throws -> Bool {
-    // Most objects are none, and the comparisons below cost more than the rest of the conversion.
-    guard let first = members.first, first.name.utf8.first == UInt8(ascii: "$") else { return false }
+    guard let first = members.first else { return false }
     let value = first.value
     switch (members.map(\.name), try value.string(), value.description) {
     case (["$base64"], let text?, _):
