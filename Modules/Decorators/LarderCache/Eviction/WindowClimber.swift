@@ -32,6 +32,9 @@ struct WindowClimber: ~Copyable {
   private static var period: Double { 0.25 }
   private static var memory: Double { 10 }
 
+  /// The number of entries below which these times do not become shorter, because each comparison costs as much as several uses.
+  private static var lowestPeriodCapacity: Int { 64 }
+
   /// The margin by which a size must be better, in standard deviations and as a share of all uses.
   private static var deviations: Double { 3 }
   private static var margin: Double { 0.01 }
@@ -61,8 +64,9 @@ struct WindowClimber: ~Copyable {
     while capacity >> Int(shift) > WindowClimber.highestTrialCapacity { shift += 1 }
     sampledShift = shift
     let trialCapacity = max(1, capacity >> Int(shift))
-    periodSize = max(1, Int(WindowClimber.period * Double(trialCapacity)))
-    memorySize = WindowClimber.memory * Double(trialCapacity)
+    let periodCapacity = Double(max(trialCapacity, WindowClimber.lowestPeriodCapacity))
+    periodSize = Int(WindowClimber.period * periodCapacity)
+    memorySize = WindowClimber.memory * periodCapacity
     narrow = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[0])
     fifth = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[1])
     half = WindowTrial(capacity: trialCapacity, windowShare: WindowClimber.shares[2])

@@ -184,22 +184,25 @@ struct SlotRecords: ~Copyable {
 
   // MARK: One slot
 
-  func hash(of slot: Slot) -> UInt32 { records[slot].hash }
+  func hash(of slot: Slot) -> UInt32 { self[slot].pointee.hash }
 
-  func mark(of slot: Slot) -> UInt8 { records[slot].mark }
+  func mark(of slot: Slot) -> UInt8 { self[slot].pointee.mark }
 
-  mutating func setMark(_ mark: UInt8, of slot: Slot) { records[slot].mark = mark }
+  mutating func setMark(_ mark: UInt8, of slot: Slot) { self[slot].pointee.mark = mark }
 
   func cost(of slot: Slot) -> Int { hasCosts ? costs[slot] : 1 }
 
-  func next(after slot: Slot) -> Slot { records[slot].next }
+  func next(after slot: Slot) -> Slot { self[slot].pointee.next }
+
+  // A pointer, because changing one field would otherwise copy the record twice.
+  private subscript(slot: Slot) -> UnsafeMutablePointer<Record> { records.pointer(to: slot) }
 
   // MARK: Lists
 
   /// Appends a new slot to a list.
   mutating func append(_ slot: Slot, hash: UInt32, cost: Int, mark: UInt8, to list: inout List) {
     records.reserve(slot, repeating: Record())
-    records[slot].hash = hash
+    self[slot].pointee.hash = hash
     if hasCosts {
       costs.reserve(slot, repeating: 0)
       costs[slot] = cost
@@ -209,10 +212,11 @@ struct SlotRecords: ~Copyable {
 
   /// Appends a slot that was removed from its list to another list.
   mutating func append(_ slot: Slot, mark: UInt8, to list: inout List) {
-    records[slot].previous = list.last
-    records[slot].next = .none
-    records[slot].mark = mark
-    if list.last == .none { list.first = slot } else { records[list.last].next = slot }
+    let record = self[slot]
+    record.pointee.previous = list.last
+    record.pointee.next = .none
+    record.pointee.mark = mark
+    if list.last == .none { list.first = slot } else { self[list.last].pointee.next = slot }
     list.last = slot
     list.count += 1
     list.cost += cost(of: slot)
@@ -220,9 +224,9 @@ struct SlotRecords: ~Copyable {
 
   /// Removes a slot from its list.
   mutating func remove(_ slot: Slot, from list: inout List) {
-    let record = records[slot]
-    if record.previous == .none { list.first = record.next } else { records[record.previous].next = record.next }
-    if record.next == .none { list.last = record.previous } else { records[record.next].previous = record.previous }
+    let (previous, next) = (self[slot].pointee.previous, self[slot].pointee.next)
+    if previous == .none { list.first = next } else { self[previous].pointee.next = next }
+    if next == .none { list.last = previous } else { self[next].pointee.previous = previous }
     list.count -= 1
     list.cost -= cost(of: slot)
   }
@@ -230,9 +234,8 @@ struct SlotRecords: ~Copyable {
   /// Moves a slot to the end of its list.
   mutating func moveToEnd(_ slot: Slot, of list: inout List) {
     guard list.last != slot else { return }
-    let mark = records[slot].mark
     remove(slot, from: &list)
-    append(slot, mark: mark, to: &list)
+    append(slot, mark: mark(of: slot), to: &list)
   }
 
   /// Changes the cost of the entry of a slot.
