@@ -14,7 +14,7 @@ import Testing
 @Suite struct CompressedFileStorePageTests {
   private typealias Store = CompressedFileStore<JSONText>
 
-  private let isSoak = ProcessInfo.processInfo.environment["LARDER_CUTS"] != nil
+  private let isSoak = !TestDepth.isShort && ProcessInfo.processInfo.environment["LARDER_CUTS"] != nil
   private let disk = SimulatedFileSystem(seed: 1)
 
   /// Fills a store with `count` entries, half of which are rewritten or removed after the last compaction, by batches

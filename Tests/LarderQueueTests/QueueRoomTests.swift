@@ -205,14 +205,6 @@ import Testing
     }
   }
 
-  /// An executor that runs each job on a thread of its own, so a job that blocks takes no thread of other tests.
-  private final class OwnThreads: TaskExecutor {
-    func enqueue(_ job: consuming ExecutorJob) {
-      let job = UnownedJob(job)
-      Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-  }
-
   @Test func `slow decoding blocks no consumer`() async throws {
     let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
     let codec = GatedCodec(beginning: beginning)

@@ -80,14 +80,6 @@ import Testing
     case acknowledges, acknowledged
   }
 
-  /// An executor with a thread for each piece of work, because an exit test blocks a thread until its process ends.
-  private final class SeparateThreads: TaskExecutor {
-    func enqueue(_ job: consuming ExecutorJob) {
-      let job = UnownedJob(job)
-      Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-    }
-  }
-
   fileprivate struct Line {
     let event: Event
     let process: String
@@ -172,7 +164,7 @@ import Testing
       let faults = ["kill", "freeze", "clock"].shuffled(using: &generator)
       let thresholds = faults.map { _ in Int.random(in: 2..<50, using: &generator) }.sorted()
       try await withThrowingTaskGroup(of: Void.self) { group in
-        let threads = SeparateThreads()
+        let threads = OwnThreads()
         group.addTask(executorPreference: threads) {
           await Self.start(killed, in: round, sequences, isKilled: true)
           await Self.start(killed, in: round, sequences, isKilled: false)

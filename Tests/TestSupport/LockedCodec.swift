@@ -53,11 +53,11 @@ public func expectReleaseWhileClosing<Queue: DurableQueue<[UInt8]>>(
   var queue = try await open(
     LockedCodec {
       isDecoding.withLock { $0 = true }
-      while !isClosing.withLock({ $0 }) { sched_yield() }
+      while !isClosing.withLock({ $0 }) { usleep(1000) }
       return false
     })
   try await queue.enqueue([0xFF])
-  let receiving = Task { [queue] in try await queue.receive(lease: .seconds(900)) }
+  let receiving = Task(executorPreference: OwnThreads()) { [queue] in try await queue.receive(lease: .seconds(900)) }
   while !isDecoding.withLock({ $0 }) { await Task.yield() }
   let closing = Task { [queue] in try await queue.close() }
   // Closing has begun when new operations are refused.

@@ -1,4 +1,4 @@
-import Dispatch
+import Foundation
 import Larder
 package import Testing
 
@@ -88,6 +88,16 @@ package final class ArrivalOrder: TaskExecutor {
   package func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+  }
+}
+
+/// Runs each job on a thread of its own, so a job that blocks takes no thread of other tests.
+package final class OwnThreads: TaskExecutor {
+  package init() {}
+
+  package func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    Thread.detachNewThread { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 }
 

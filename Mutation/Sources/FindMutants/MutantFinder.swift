@@ -118,13 +118,44 @@ final class MutantFinder: SyntaxVisitor {
     operand.is(StringLiteralExprSyntax.self) || operand.is(ArrayExprSyntax.self)
   }
 
-  /// Returns whether a statement is the only one of a function with a result, and so the result.
+  /// Returns whether a statement is the only one of a function or a closure with a result, and so the result.
   private func isResult(_ item: CodeBlockItemSyntax) -> Bool {
     guard let list = item.parent?.as(CodeBlockItemListSyntax.self), list.count == 1 else { return false }
     if list.parent?.is(AccessorBlockSyntax.self) == true { return true }
-    guard let owner = list.parent?.parent else { return false }
+    if let closure = list.parent?.as(ClosureExprSyntax.self) { return !isAssignment(item) && !isUnused(closure) }
+    guard let owner = list.parent?.is(SwitchCaseSyntax.self) == true ? list.parent?.parent?.parent : list.parent?.parent
+    else { return false }
+    // A branch of a condition that is an expression.
+    if owner.is(SwitchExprSyntax.self) || owner.is(IfExprSyntax.self) {
+      var outer = owner
+      while let condition = outer.parent?.as(IfExprSyntax.self) { outer = Syntax(condition) }
+      guard let statement = outer.parent?.as(ExpressionStmtSyntax.self) else { return !isAssignment(item) }
+      return statement.parent?.as(CodeBlockItemSyntax.self).map(isResult) ?? false
+    }
     if let function = owner.as(FunctionDeclSyntax.self) { return function.signature.returnClause != nil }
     if let accessor = owner.as(AccessorDeclSyntax.self) { return accessor.accessorSpecifier.text == "get" }
+    return false
+  }
+
+  private func isAssignment(_ item: CodeBlockItemSyntax) -> Bool {
+    guard case .expr(let expression) = item.item, let infix = expression.as(InfixOperatorExprSyntax.self) else {
+      return false
+    }
+    return infix.operator.is(AssignmentExprSyntax.self) || infix.operator.trimmedDescription.hasSuffix("=")
+  }
+
+  /// Returns whether the call that a closure is passed to is a statement, so that no result is used.
+  private func isUnused(_ closure: ClosureExprSyntax) -> Bool {
+    var node = closure.parent
+    while let current = node {
+      if let item = current.as(CodeBlockItemSyntax.self) { return !isResult(item) }
+      let isPassage =
+        current.is(LabeledExprSyntax.self) || current.is(LabeledExprListSyntax.self)
+        || current.is(FunctionCallExprSyntax.self)
+        || current.is(TryExprSyntax.self) || current.is(AwaitExprSyntax.self)
+      guard isPassage else { return false }
+      node = current.parent
+    }
     return false
   }
 
@@ -132,7 +163,8 @@ final class MutantFinder: SyntaxVisitor {
     if let call = expression.as(TryExprSyntax.self) { return canBeDropped(call.expression, in: item) }
     if let call = expression.as(AwaitExprSyntax.self) { return canBeDropped(call.expression, in: item) }
     if let call = expression.as(FunctionCallExprSyntax.self) {
-      return !MutantFinder.keptCalls.contains(call.calledExpression.trimmedDescription)
+      let called = call.calledExpression.trimmedDescription
+      return !called.hasPrefix(".") && !MutantFinder.keptCalls.contains(called)
     }
     guard let infix = expression.as(InfixOperatorExprSyntax.self) else { return false }
     // An initializer must give each property its first value.
