@@ -104,6 +104,11 @@ import Testing
     // A guest that claims nothing.
     let guest = OtherStore(base: MemoryStore<String>()) { $0.valuesAtRest = nil }
     await expectRefusal { try await record.copy(to: guest) }
+    // In memory, but with copies on the disk.
+    let copied = try MemoryStore<String>().cached(in: disk, codec: .json(), configuration: options)
+    await expectRefusal { try await record.copy(to: copied) }
+    let mirrored = try MirroredStore(primary: MemoryStore<String>(), secondary: plain)
+    await expectRefusal { try await record.copy(to: mirrored) }
     #expect(try disk.count(in: .all) + plain.count(in: .all) == 0)
 
     // Encrypted, or in memory only.

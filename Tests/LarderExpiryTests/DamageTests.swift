@@ -40,6 +40,16 @@ import Testing
     }
   }
 
+  /// Only a read of more than the caller asked for is worth a second one.
+  @Test func `damage in a page is met once`() async throws {
+    let clock = clock
+    _ = try await store(damaged: [2])
+    let watched = WatchedStore(bytes.typed(Expiring<Int>.self, codec: .json(Int.self).expiring()))
+    let store = watched.expiring { clock.date }
+    await expectStoreError(.corrupted) { try await store.entries(in: .all, limit: 3) }
+    #expect(watched.calls == [.init(.entries, 3)])
+  }
+
   @Test func `counting and listing name the damaged key`() async throws {
     let store = try await store(damaged: [5])
     let error = await expectStoreError(.corrupted) { try await store.count() }

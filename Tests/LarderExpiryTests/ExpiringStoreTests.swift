@@ -390,10 +390,13 @@ import Testing
   }
 
   @Test func `a negative limit is refused by the operation that has it`() async throws {
-    let store = TestBench().store
+    let bench = TestBench()
+    let store = bench.store
     let entries = await expectStoreError(.invalidArgument) { try await store.entries(in: .all, limit: -1) }
     let keys = await expectStoreError(.invalidArgument) { try await store.keys(in: .all, limit: -1) }
     #expect(entries?.operation == .entries && keys?.operation == .keys)
+    // The base is not asked.
+    #expect(bench.watched.calls == [])
     #expect(store.information.entryLifetime == .untilDeadline)
   }
 

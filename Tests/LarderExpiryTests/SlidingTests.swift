@@ -1,6 +1,7 @@
 import Foundation
 import Larder
 import LarderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -325,6 +326,41 @@ import Testing
     #expect(bench.watched.count(of: .update) == 1)
     bench.watched.intervene { _ in }
     try await bench.store.close()
+  }
+
+  @Test func `a flush writes pending renewals first`() async throws {
+    let bench = TestBench(.sliding(.seconds(10)))
+    try await bench.store.setValue("a", forKey: "k")
+    bench.clock.advance(by: .seconds(5))
+    // After a failure, no other call writes the renewal until a second has passed.
+    bench.watched.intervene { operation in
+      if operation == .update { throw StoreError(.full, during: .update, message: "full") }
+    }
+    #expect(try await bench.store["k"] == "a")
+    _ = await bench.store.renewing.withLock { $0 }?.value
+    bench.watched.intervene { _ in }
+    bench.watched.forgetCalls()
+    #expect(bench.store.statistics().pendingRenewalCount == 1)
+    try await bench.store.flush()
+    #expect(bench.watched.calls.map(\.operation.rawValue) == ["update", "flush"])
+    #expect(try bench.memory.value(forKey: "k")?.deadline?.date == bench.clock.date + 10)
+  }
+
+  /// A read that finds the entry expired at the time of the renewal, or later, must see the flag.
+  @Test func `a renewal sets the flag before it reads the clock`() async throws {
+    let clock = ManualClock()
+    let flag = Locked<(@Sendable () -> Bool)?>(nil)
+    let flags = Locked<[Bool]>([])
+    let store = MemoryStore<Expiring<String>>().expiring(.sliding(.seconds(10)), purgesOnWrite: false) {
+      if let flag = flag.withLock({ $0 }) { flags.withLock { $0.append(flag()) } }
+      return clock.date
+    }
+    try await store.setValue("a", forKey: "k")
+    clock.advance(by: .seconds(5))
+    flag.withLock { $0 = { [weak store] in store?.hasRenewals.load(ordering: .acquiring) == true } }
+    #expect(try await store["k"] == "a")
+    // The clock is read by the read itself, by its renewal, and then by the task that writes the renewal.
+    #expect(flags.withLock { $0.prefix(2) } == [false, true])
   }
 
   @Test func `nothing is renewed in a read only store`() async throws {

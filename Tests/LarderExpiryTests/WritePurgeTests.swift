@@ -37,7 +37,8 @@ import Testing
     #expect(state.begin(writing: 16) != nil)
     #expect(state.begin(writing: 40) == nil)
     state.end(remaining: nil)
-    // Writes in the meantime count.
+    // Writes in the meantime count, but an empty write never purges.
+    #expect(state.begin(writing: 0) == nil)
     #expect(state.begin(writing: 1) == WritePurge.Slice(range: .all, size: 82))
   }
 

@@ -1,5 +1,6 @@
 import Larder
 import LarderTesting
+import TestSupport
 import Testing
 
 @testable import LarderMirror
@@ -34,8 +35,21 @@ import Testing
     try await locks.withLock(of: LockedKeys(["a"])) {
       let second = Task {
         withUnsafeCurrentTask { $0?.cancel() }
-        try await locks.withLock(of: LockedKeys(["a"])) {}
+        await #expect(throws: CancellationError.self) { try await locks.withLock(of: LockedKeys(["a", "b"])) {} }
+        // The cancelled write holds up no other one, which would throw as well if it had to wait.
+        try await locks.withLock(of: LockedKeys(["b"])) {}
       }
+      try await second.value
+    }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func `a task that is cancelled while it waits gets no lock`() async throws {
+    let (locks, arrival) = (KeyLocks(), ArrivalOrder())
+    try await locks.withLock(of: LockedKeys(["a"])) {
+      let second = Task(executorPreference: arrival) { try await locks.withLock(of: LockedKeys(["a"])) {} }
+      // This task runs when the second one waits.
+      await Task(executorPreference: arrival) {}.value
+      second.cancel()
       await #expect(throws: CancellationError.self) { try await second.value }
     }
   }

@@ -267,6 +267,38 @@ import Testing
     #expect(both.maximumKeyLength == 100 && both.maximumValueSize == 10)
   }
 
+  @Test func `reads may be copies if those of one store may`() throws {
+    func store(_ readsMayBeCopies: Bool) -> DescribedStore {
+      DescribedStore(
+        StoreInformation(
+          name: "described", durability: .volatile, sharing: .exclusive, entryLifetime: .untilRemoved,
+          readsMayBeCopies: readsMayBeCopies))
+    }
+    for (one, other) in [(false, false), (false, true), (true, false), (true, true)] {
+      let both = try MirroredStore(primary: store(one), secondary: store(other)).information
+      #expect(both.readsMayBeCopies == (one || other))
+    }
+  }
+
+  @Test func `encrypted values are copied in plain form only if that is allowed`() throws {
+    func store(_ form: StoreInformation.ValuesAtRest?) -> DescribedStore {
+      var information = MemoryStore<Int>().information
+      information.valuesAtRest = form
+      return DescribedStore(information)
+    }
+    for form in [.plain, nil] as [StoreInformation.ValuesAtRest?] {
+      let (secret, other) = (store(.encrypted), store(form))
+      expectStoreError(.unsupported) { try MirroredStore(primary: secret, secondary: other) }
+      let allowed = try MirroredStore(primary: secret, secondary: other, allowsPlainCopies: true)
+      #expect(allowed.information.valuesAtRest == .encrypted)
+      // A value that is encrypted in one of the stores is a secret.
+      #expect(try MirroredStore(primary: other, secondary: secret).information.valuesAtRest == .encrypted)
+      #expect(try MirroredStore(primary: other, secondary: other).information.valuesAtRest == form)
+      // A store in memory has none at rest, but its copy does.
+      #expect(try MirroredStore(primary: store(.absent), secondary: other).information.valuesAtRest == form)
+    }
+  }
+
   /// Nothing is written to the primary that the secondary cannot have.
   @Test(arguments: [StoreAccess.readWrite, .readOnly])
   func `a write that the secondary must refuse is refused before the primary`(access: StoreAccess) async throws {

@@ -81,8 +81,10 @@ where Primary.Value: Equatable, Secondary.Value == Primary.Value {
     if other.sharing == .exclusive { information.sharing = .exclusive }
     information.reportedCommits = nil
     if other.readsMayBeCopies != false { information.readsMayBeCopies = other.readsMayBeCopies }
-    // A value that is encrypted in one of the stores is a secret for other layers.
-    if other.valuesAtRest == .encrypted { information.valuesAtRest = .encrypted }
+    // A value that is encrypted in one of the stores is a secret for other layers. One of a store in memory is where its copy is.
+    if other.valuesAtRest == .encrypted || information.valuesAtRest == .absent {
+      information.valuesAtRest = other.valuesAtRest
+    }
     self.information = information
     try primary.information.checkEncryption(
       ofCopies: other.valuesAtRest, in: other.name, allowsPlainCopies: allowsPlainCopies)

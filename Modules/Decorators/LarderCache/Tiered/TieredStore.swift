@@ -175,10 +175,11 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
     return time
   }
 
-  /// The information of the base.
+  /// The information of the base, but reads may be copies, and values of a base in memory are at rest as their copies are.
   public var information: StoreInformation {
     var information = base.information
     information.readsMayBeCopies = true
+    if information.valuesAtRest == .absent { information.valuesAtRest = copies.information.valuesAtRest }
     return information
   }
 
