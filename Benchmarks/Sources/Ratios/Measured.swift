@@ -1,4 +1,5 @@
 import Foundation
+import Workloads
 
 /// The figures of a subject and its yardsticks.
 struct Measured: Encodable {
@@ -31,4 +32,13 @@ struct Measured: Encodable {
   let figure: Double
   let unit: Unit
   let yardsticks: [Yardstick]
+}
+
+extension Measured {
+  /// Creates the figures of a time that is not that of one workload, next to a yardstick.
+  init(_ name: String, _ figure: Double, beside yardstick: Workload, _ time: Double, limit: Double) {
+    self.init(
+      name: name, figure: figure, unit: .seconds,
+      yardsticks: [Yardstick(name: yardstick.name, figure: time, limit: limit)])
+  }
 }
