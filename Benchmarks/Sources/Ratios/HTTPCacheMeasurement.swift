@@ -9,11 +9,11 @@ enum HTTPCacheMeasurement {
     let decision = HTTPCaches.decision
     if isWanted(decision.name) {
       let times = try await TimeMeasurement.medians(of: [decision, get])
-      measured.append(Measured(decision.name, times[0], beside: get, times[1], limit: 15))
+      measured.append(Measured(decision.name, times[0], beside: get, times[1], limit: 20))
     }
     for (name, hit, reads) in HTTPCaches.hits where isWanted(name) {
       let times = try await TimeMeasurement.medians(of: [hit, reads, get])
-      measured.append(Measured(name, times[0] - times[1], beside: get, times[2], limit: 75))
+      measured.append(Measured(name, times[0] - times[1], beside: get, times[2], limit: 120))
     }
     return measured
   }
