@@ -144,6 +144,24 @@ import Testing
     }
   }
 
+  /// Each of the two entries fits beside those that its program has read.
+  @Test(arguments: [(30, nil), (.max, 3)] as [(Int, Int?)])
+  func `two programs dont exceed the limit together`(_ bytes: Int, _ entries: Int?) async throws {
+    let memory = MemoryStore<[UInt8]>()
+    let base = memory.faulty()
+    let first = try await base.bounded(bytes: bytes, entries: entries, configuration: configuration)
+    let second = try await memory.bounded(bytes: bytes, entries: entries, configuration: configuration)
+    try await fill(first, 2)
+    base.schedule(.suspension(), on: .update)
+    let write = Task { try await first.setValue([1, 2], forKey: StoreKey(integer: 2)) }
+    try await base.waitForSuspended(1, of: .update)
+    try await second.setValue([1, 2], forKey: StoreKey(integer: 3))
+    base.resume()
+    try await write.value
+    #expect(try await second.allKeys == (1...3).map { StoreKey(integer: $0) })
+    try await second.expectConsistent()
+  }
+
   // MARK: A smaller limit
 
   @Test func `a smaller limit is reached in steps`() async throws {

@@ -60,6 +60,48 @@ import Testing
     try await store.expectConsistent()
   }
 
+  /// The bytes are the flag of a repair, and the last ones of the two sums.
+  @Test(arguments: [1, 9, 17]) func `wrong totals are one finding`(_ position: Int) async throws {
+    let store = try await open(base)
+    var totals = try #require(try base.value(forKey: "b/totals"))
+    totals[position] += 1
+    try await base.setValue(totals, forKey: "b/totals")
+    let report = try await store.verifyAccounting()
+    #expect(report.entryCount == 10 && report.findings.map(\.key) == [nil])
+    try await store.repairAccounting()
+    try await store.expectConsistent()
+  }
+
+  @Test func `a repair without totals continues the order`() async throws {
+    let store = try await open(base)
+    // The entries get places in later records.
+    for number in 0..<20 {
+      try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number % 10)"))
+    }
+    try await base.removeValue(forKey: "b/totals")
+    try await store.repairAccounting()
+    for key in ["x", "y"] { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey(key)) }
+    #expect(try await store.allKeys == (2..<10).map { StoreKey("\($0)") } + ["x", "y"])
+    try await store.expectConsistent()
+  }
+
+  @Test func `an entry without accounting gets the last place if the totals are lost`() async throws {
+    let store = try await open(base)
+    for number in 0..<20 {
+      try await store.setValue([UInt8](repeating: 9, count: 9), forKey: StoreKey("\(number % 10)"))
+    }
+    try await base.removeValue(forKey: "b/totals")
+    try await store.repairAccounting()
+    try await store.removeValue(forKey: "9")
+    try await base.removeValue(forKey: "b/totals")
+    // It is the first one in the order of keys.
+    try await base.setValue([UInt8](repeating: 9, count: 9), forKey: "v/.")
+    try await store.repairAccounting()
+    try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x")
+    #expect(try await store.allKeys == ["."] + (1..<9).map { StoreKey("\($0)") } + ["x"])
+    try await store.expectConsistent()
+  }
+
   @Test func `damaged totals are refused until the repair`() async throws {
     let store = try await open(base)
     let damages: [[UInt8]] = [
@@ -126,6 +168,24 @@ import Testing
     try await store.expectConsistent()
   }
 
+  /// Another program writes the entry after the place was read.
+  @Test func `a superfluous place that an entry gets is not removed`() async throws {
+    let faulty = base.faulty()
+    let store = try await open(faulty)
+    // There is room for one more byte.
+    try await store.setValue([UInt8](repeating: 9, count: 8), forKey: "9")
+    let other = try await base.bounded(bytes: 100)
+    let order = try #require(try base.value(forKey: orderKey(0)))
+    try await base.setValue([0, 1] + Array("k".utf8) + order, forKey: orderKey(0))
+    faulty.schedule(.suspension(), on: .update)
+    let write = Task { try await store.setValue([UInt8](repeating: 9, count: 9), forKey: "x") }
+    try await faulty.waitForSuspended(1, of: .update)
+    try await other.setValue([], forKey: "k")
+    faulty.resume()
+    try await write.value
+    try await store.expectConsistent()
+  }
+
   @Test func `a damaged record of the order fails only the writes that change it`() async throws {
     let store = try await open(base)
     for number in 0..<10 { try await store.setValue([UInt8](repeating: 9, count: 8), forKey: StoreKey("\(number)")) }
@@ -167,6 +227,11 @@ import Testing
     #expect(try await counts() == [15, 16, 9])
     for number in 0..<20 { try await store.setValue([], forKey: StoreKey("\(10 + number)")) }
     #expect(try await counts() == [11, 16, 13])
+    try await store.expectConsistent()
+    // Entries without any accounting get places of their own, too.
+    try await base.removeAll(in: .prefix("b/"))
+    try await store.repairAccounting()
+    #expect(try await counts() == [15, 16, 9])
     try await store.expectConsistent()
   }
 }

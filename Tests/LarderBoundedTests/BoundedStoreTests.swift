@@ -271,6 +271,28 @@ import Testing
     try await store.expectConsistent()
   }
 
+  @Test func `a flush persists uses first`() async throws {
+    struct FlushingStore: PassingStore, FlushableStore {
+      typealias Value = [UInt8]
+
+      let base: MemoryStore<[UInt8]>
+
+      func flush() async throws {}
+    }
+    var configuration = configuration
+    // Nothing else persists a single use.
+    configuration.useInterval = .seconds(60)
+    let base = FlushingStore(base: MemoryStore<[UInt8]>()).faulty()
+    let store = try await base.bounded(bytes: 1000, configuration: configuration)
+    try await store.setValue(nine, forKey: "a")
+    clock.seconds += 60
+    _ = try await store.value(forKey: "a")
+    #expect(store.statistics().persistedUseCount == 0)
+    base.schedule(.error(.ioFailed), on: .flush)
+    await expectStoreError(.ioFailed) { try await store.flush() }
+    #expect(store.statistics().persistedUseCount == 1)
+  }
+
   // MARK: Opening
 
   @Test func `values without accounting are adopted`() async throws {

@@ -200,7 +200,6 @@ struct BoundedCommit: Sendable {
   private func totals(after stored: Totals, store: String, for operation: StoreOperation) throws -> Totals? {
     var totals = stored
     if refusesInsertions, totals.insertions != self.totals.insertions { return nil }
-    guard byteDelta != 0 || countDelta != 0 || insertionCount != 0 || !used.isEmpty else { return totals }
     var (bytes, count) = (totals.bytes + byteDelta, totals.count + countDelta)
     if totals.isInRepair {
       // The sums are counted again at the end of the repair.
