@@ -268,7 +268,7 @@ extension BoundedStore {
         let entry = entries[key].flatMap { $0 }.flatMap { EntryRecord($0) }
         if let entry, layout.orderKey(layout.orderNumber(of: entry.place)) == record.key, !kept.keys.contains(key) {
           kept.keys.append(key)
-          // Entries that get a place later get one behind all others, also if the totals are lost.
+          // Entries that get a place later get one behind all those in the order of use, also if the totals are lost.
           walk.place = max(walk.place, entry.place)
         } else {
           walk.find(key, "a place in the order of use is not that of the entry")

@@ -32,7 +32,9 @@ struct WindowClimber: ~Copyable {
   private static var period: Double { 0.25 }
   private static var memory: Double { 10 }
 
-  /// The number of entries below which these times do not become shorter, because each comparison costs as much as several uses.
+  /// The number of entries of a small cache below which the period and the memory are those of this number.
+  ///
+  /// A comparison costs as much as several uses.
   private static var lowestPeriodCapacity: Int { 64 }
 
   /// The margin by which a size must be better, in standard deviations and as a share of all uses.

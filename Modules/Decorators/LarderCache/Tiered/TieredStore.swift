@@ -179,6 +179,7 @@ public final class TieredStore<Base: DataStore, Cache: DataStore>: DataStore whe
   public var information: StoreInformation {
     var information = base.information
     information.readsMayBeCopies = true
+    // The base decides in all other cases, because each value that is read has been there.
     if information.valuesAtRest == .absent { information.valuesAtRest = copies.information.valuesAtRest }
     return information
   }
