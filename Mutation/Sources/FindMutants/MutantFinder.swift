@@ -138,10 +138,14 @@ final class MutantFinder: SyntaxVisitor {
   }
 
   private func isAssignment(_ item: CodeBlockItemSyntax) -> Bool {
-    guard case .expr(let expression) = item.item, let infix = expression.as(InfixOperatorExprSyntax.self) else {
-      return false
-    }
-    return infix.operator.is(AssignmentExprSyntax.self) || infix.operator.trimmedDescription.hasSuffix("=")
+    guard case .expr(let expression) = item.item else { return false }
+    return expression.as(InfixOperatorExprSyntax.self).map(isAssignment) ?? false
+  }
+
+  /// Returns whether an operation is an assignment, such as `=` and `+=`, and not a comparison.
+  private func isAssignment(_ operation: InfixOperatorExprSyntax) -> Bool {
+    let sign = operation.operator.trimmedDescription
+    return sign.hasSuffix("=") && MutantFinder.replacements[sign] == nil
   }
 
   /// Returns whether the call that a closure is passed to is a statement, so that no result is used.
@@ -171,8 +175,7 @@ final class MutantFinder: SyntaxVisitor {
     if infix.operator.is(AssignmentExprSyntax.self) {
       return item.parent?.parent?.parent?.is(InitializerDeclSyntax.self) != true
     }
-    let sign = infix.operator.trimmedDescription
-    return sign.hasSuffix("=") && MutantFinder.replacements[sign] == nil
+    return isAssignment(infix)
   }
 
   private func returnsOptional(_ node: ReturnStmtSyntax) -> Bool {
